@@ -1,0 +1,118 @@
+"""The five tables that the rooms of goodgain hand to each other: their columns and types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import narwhals as nw
+
+__all__ = ["EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "SCORES", "Table"]
+
+#: The doc_id of a row that says: this iteration searched and got nothing.
+EMPTY_DOC = "-"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One kind of table: its name, and its columns in order with their types.
+
+    `optional` names the columns that a frame may lack.
+    """
+
+    name: str
+    columns: Mapping[str, nw.dtypes.DType]
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns no frame of this kind can lack."""
+        return tuple(name for name in self.columns if name not in self.optional)
+
+
+#: name -> value pairs of a result: `ids` (domain-specific ids) and `fields` (sender, start, ...).
+_PAIRS = nw.List(nw.Struct({"name": nw.String(), "value": nw.String()}))
+
+RESULTS = Table(
+    "results",
+    {
+        "query_id": nw.String(),
+        "system": nw.String(),
+        "turn": nw.Int64(),
+        "iteration": nw.Int64(),
+        "search": nw.Int64(),
+        "rank": nw.Int64(),
+        "doc_id": nw.String(),
+        "type": nw.String(),
+        "url": nw.String(),
+        "title": nw.String(),
+        "snippet": nw.String(),
+        "score": nw.Float64(),
+        "ids": _PAIRS,
+        "fields": _PAIRS,
+        "call_id": nw.String(),
+        "search_query": nw.String(),
+        "status": nw.String(),
+    },
+    optional=frozenset(
+        {"system", "turn", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields"}
+        | {"call_id", "search_query", "status"}
+    ),
+)
+
+RUN = Table(
+    "run",
+    {
+        "query_id": nw.String(),
+        "iteration": nw.Int64(),
+        "doc_id": nw.String(),
+        "rank": nw.Int64(),
+        "score": nw.Float64(),
+        "tag": nw.String(),
+    },
+    optional=frozenset({"iteration", "rank", "score", "tag"}),
+)
+
+QRELS = Table(
+    "qrels",
+    {
+        "query_id": nw.String(),
+        "iteration": nw.String(),
+        "doc_id": nw.String(),
+        "relevance": nw.Float64(),
+    },
+    optional=frozenset({"iteration"}),
+)
+
+LEDGER = Table(
+    "ledger",
+    {
+        "query_id": nw.String(),
+        "iteration": nw.Int64(),
+        "R": nw.Int64(),
+        "UR": nw.Int64(),
+        "Dup": nw.Int64(),
+        "GR": nw.Int64(),
+        "G": nw.Float64(),
+        "Unjudged": nw.Int64(),
+    },
+)
+
+POOLS = Table(
+    "pools",
+    {
+        "query_id": nw.String(),
+        "N": nw.Int64(),
+        "GoodPool": nw.Int64(),
+        "GainPool": nw.Float64(),
+    },
+)
+
+SCORES = Table(
+    "scores",
+    {
+        "query_id": nw.String(),
+        "measure": nw.String(),
+        "value": nw.Float64(),
+    },
+)
