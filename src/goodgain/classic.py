@@ -1,0 +1,106 @@
+"""Classic measures, computed by ir_measures' providers on the flattened ranking: we do not rewrite nDCG."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import ir_measures
+import polars as pl
+
+from goodgain.errors import MeasureError
+from goodgain.formats import Qrels, Run
+from goodgain.providers import check_provider, chosen_provider
+from goodgain.schema import EMPTY_DOC
+from goodgain.whole_labels import Labelling, whole_labels
+
+__all__ = ["Classic", "classic_scores"]
+
+
+class Classic(NamedTuple):
+    """What the hosts say of one run.
+
+    Attributes:
+        means: measure -> aggregated value, by the host's own rule (NumRet is a sum).
+        per_query: query_id, measure, value; the host's own set of queries.
+    """
+
+    means: dict[ir_measures.Measure, float]
+    per_query: pl.DataFrame
+
+
+def classic_scores(
+    measures: Sequence[ir_measures.Measure], qrels: Qrels, run: Run, *, order: str = "seen", provider: str | None = None
+) -> Classic:
+    """Values of ir_measures' own measures for a run, on its flattened ranking.
+
+    Raises:
+        MeasureError: no provider computes a measure, or none can with these labels or query ids.
+    """
+    means: dict[ir_measures.Measure, float] = {}
+    rows: list[tuple[str, str, float]] = []
+    if measures:
+        ranking = run.flattened(order)
+        labels = _labels(qrels, run)
+        for (host, labelling), named in _together(measures, labels, provider).items():
+            check_provider(host, list(named), labels, ranking)
+            found = _calculated(host, list(named), labels.with_columns(labelling.relevance), ranking)
+            means.update((named[measure], float(value)) for measure, value in found.aggregated.items())
+            rows.extend((row.query_id, str(named[row.measure]), float(row.value)) for row in found.per_query)
+    types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
+    return Classic(means, pl.DataFrame(rows, schema=types, orient="row"))
+
+
+def _labels(qrels: Qrels, run: Run) -> pl.DataFrame:
+    """query_id, doc_id, relevance, iteration: with labels by iteration, that of the first occurrence, else the largest."""
+    if qrels.labels is None:
+        return qrels.rows
+    key = ["query_id", "doc_id"]
+    firsts = run.rows.filter(pl.col("doc_id") != EMPTY_DOC).group_by(key).agg(pl.col("iteration").min())
+    of_any = qrels.frame.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
+    of_iteration = qrels.frame.select(*key, "iteration", of_iteration="relevance")
+    found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")
+    first_label = found.select(*key, first=pl.coalesce("of_iteration", "of_any"))
+    return qrels.largest.join(first_label, on=key, how="left", maintain_order="left").select(
+        *key, relevance=pl.coalesce("first", "relevance"), iteration=pl.lit("0")
+    )
+
+
+def _together(
+    measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, provider: str | None
+) -> dict[tuple[Any, Labelling], dict[ir_measures.Measure, ir_measures.Measure]]:
+    """Measures that one provider computes from one labelling; each maps the measure asked for to the one named."""
+    groups: dict[tuple[Any, Labelling], dict[ir_measures.Measure, ir_measures.Measure]] = {}
+    fractional = labels.get_column("relevance").filter(labels.get_column("relevance") % 1 != 0)
+    for measure in measures:
+        asked, labelling = whole_labels(measure, fractional)
+        groups.setdefault((chosen_provider(asked, provider), labelling), {})[asked] = measure
+    return groups
+
+
+def _calculated(
+    host: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
+) -> ir_measures.CalcResults:
+    """Hand a provider the form it would make itself: what is made in columns here is made row by row there."""
+    qrels: Any
+    run: Any
+    if host.NAME in ("runtime", "ranx"):
+        qrels, run = labels.to_pandas(), ranking.to_pandas()
+    elif host.NAME == "pyndeval":  # column 2 is the subtopic here, which a dict cannot hold
+        qrels, run = labels.to_pandas(), _as_dict(ranking, "score")
+    else:
+        qrels, run = _as_dict(labels, "relevance"), _as_dict(ranking, "score")
+    try:
+        return host.calc(measures, qrels, run)  # type: ignore[no-any-return]  # every provider returns this
+    except subprocess.CalledProcessError as error:
+        raise MeasureError(
+            f"gdeval failed on {', '.join(map(str, measures))}: it divides by zero where a query has no label above 0; "
+            "leave them out"
+        ) from error
+
+
+def _as_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    """{query_id: {doc_id: value}} in the order of the rows."""
+    grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
+    return {query_id: dict(zip(docs, found, strict=True)) for query_id, docs, found in grouped.iter_rows()}

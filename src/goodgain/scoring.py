@@ -1,0 +1,90 @@
+"""Values of measures, from ledger and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from goodgain.counting import Counts
+from goodgain.declaring import GoodGainMeasure
+
+__all__ = ["along_ledger", "scored", "thresholds"]
+
+_COUNTED = ("R", "UR", "Dup", "GR", "G", "Unjudged")
+
+
+def thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
+    """The thresholds a list of measures needs counts for."""
+    return sorted({measure.rel for measure in measures})
+
+
+def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
+    """The value of each measure for every judged query.
+
+    Args:
+        measures: any of ours.
+        counts: threshold -> ledger and pools, for the thresholds of the measures.
+
+    Returns:
+        query_id (sorted), and a Float64 column for each measure by its name.
+    """
+    columns: list[pl.DataFrame] = []
+    for rel, group in _by_threshold(measures).items():
+        ledger, pools, _ = counts[rel]
+        rows = _continued(ledger, pools, {measure.cutoff for measure in group})
+        valued = rows.with_columns(_value(measure) for measure in group)
+        at_end = pl.col("iteration") == pl.col("N")
+        for cutoff in {measure.cutoff for measure in group}:
+            names = [str(measure) for measure in group if measure.cutoff == cutoff]
+            here = at_end if cutoff is None else pl.col("iteration") == cutoff
+            columns.append(valued.filter(here).select("query_id", *names))
+    queries = next(iter(counts.values())).pools.select("query_id")
+    for values in columns:
+        queries = queries.join(values, on="query_id", how="left")
+    return queries.select("query_id", *(str(measure) for measure in measures)).sort("query_id")
+
+
+def along_ledger(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
+    """The value of each measure at every iteration of the ledger, null for queries without judgments.
+
+    Returns:
+        query_id, iteration, and a Float64 column for each measure by its name.
+    """
+    result: pl.DataFrame | None = None
+    for rel, group in _by_threshold(measures).items():
+        ledger, pools, _ = counts[rel]
+        rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
+        values = rows.with_columns(_value(measure) for measure in group)
+        values = values.select("query_id", "iteration", *(str(measure) for measure in group))
+        result = values if result is None else result.join(values, on=["query_id", "iteration"])
+    return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
+
+
+def _by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list[GoodGainMeasure]]:
+    groups: dict[float, list[GoodGainMeasure]] = {}
+    for measure in measures:
+        groups.setdefault(measure.rel, []).append(measure)
+    return groups
+
+
+def _value(measure: GoodGainMeasure) -> pl.Expr:
+    return measure.expression.over("query_id").cast(pl.Float64).alias(str(measure))
+
+
+def _continued(ledger: pl.DataFrame, pools: pl.DataFrame, cutoffs: Iterable[int | None]) -> pl.DataFrame:
+    """Judged queries' ledgers with an empty row at each cutoff after N, and at i = 0 where there was no search.
+
+    One row stands for all the empty ones before it: they add nothing to any sum.
+    """
+    nothing: dict[str, Any] = {name: pl.lit(0) for name in _COUNTED}
+    ends = [pools.filter(pl.col("N") == 0).select("query_id", iteration=pl.lit(0))]
+    ends += [
+        pools.filter(pl.col("N") < cutoff).select("query_id", iteration=pl.lit(cutoff))
+        for cutoff in cutoffs
+        if cutoff is not None
+    ]
+    empty = pl.concat(ends).with_columns(**nothing).cast(dict(ledger.schema)).select(ledger.columns)
+    judged = ledger.join(pools.select("query_id"), on="query_id", how="semi")
+    return pl.concat([judged, empty]).join(pools, on="query_id").sort("query_id", "iteration")
