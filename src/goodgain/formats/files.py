@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import zstandard
 
 from goodgain.errors import InputError
 
-__all__ = ["container", "read_bytes", "written_whole"]
+__all__ = ["Content", "container", "read_bytes", "stem", "written_whole"]
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _COMPRESSED = (".gz", ".zst")
@@ -33,6 +33,11 @@ _CONTAINERS = {
 }
 
 
+def stem(path: Path) -> str:
+    """The name of a file without its ending (and .gz, .zst): what a system is called."""
+    return Path(path.stem if path.suffix.lower() in _COMPRESSED else path.name).stem
+
+
 def container(path: Path) -> str:
     """What the name of a file says it holds: `text`, `jsonl`, `parquet` or `arrow`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -41,22 +46,48 @@ def container(path: Path) -> str:
     return _CONTAINERS.get(suffixes[-1], "text") if suffixes else "text"
 
 
-def read_bytes(path: Path) -> bytes | mmap.mmap:
-    """The content of a file, decompressed if it is gzip or Zstandard (known by its first bytes)."""
+class Content(NamedTuple):
+    """The bytes of a file, and its path where they are still as they stand in it."""
+
+    data: bytes | mmap.mmap
+    path: Path | None = None
+
+    def has_any(self, bytes_: bytes) -> bool:
+        """Whether any of these bytes occurs; pages looked at are given back, so that they do not count as memory."""
+        found = any(self.data.find(bytes([byte])) >= 0 for byte in bytes_)
+        if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            self.data.madvise(mmap.MADV_DONTNEED)
+        return found
+
+    def lines(self) -> Iterator[bytes]:
+        """Every line with its end."""
+        start = 0
+        while start < len(self.data):
+            end = self.data.find(b"\n", start) + 1 or len(self.data)
+            yield self.data[start:end]
+            start = end
+
+
+def read_bytes(path: Path) -> Content:
+    """The content of a file, decompressed if it is gzip or Zstandard (known by its first bytes).
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or its compressed data are damaged.
+    """
     try:
         with path.open("rb") as file:
             content = _map(file)
     except OSError as error:
         raise InputError(f"{path}: {_why(error)}; give the path of a readable file") from error
     if content[:2] == _GZIP:
-        return _gunzip(path, content)
+        return Content(_gunzip(path, content))
     if content[:4] == _ZSTD:
-        return _unzstd(path, content)
+        return Content(_unzstd(path, content))
     if path.suffix.lower() in _COMPRESSED:
         raise InputError(
             f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
         )
-    return content
+    return Content(content, path if isinstance(content, mmap.mmap) else None)
 
 
 def _map(file: IO[bytes]) -> bytes | mmap.mmap:
@@ -103,10 +134,11 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
 
     An error or Ctrl-C leaves whatever stood there before.
     """
-    if path.exists() and not path.is_file():  # /dev/stdout, a named pipe: nothing there to protect
-        with path.open("wb") as out:
+    if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
+        with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
             yield out
         return
+    path = path.resolve()  # through a link to the file it names
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
     except OSError as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from goodgain.formats.files import Content
 
 __all__ = ["FrameRows", "Rows", "TextLines", "WHITE", "numbered_lines", "shown"]
 
@@ -21,15 +21,9 @@ def shown(line: str) -> str:
     return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
 
 
-def numbered_lines(content: bytes | mmap.mmap) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(content: Content) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, without their ends, each with its number from 1."""
-    lines: io.BytesIO | mmap.mmap
-    if isinstance(content, mmap.mmap):
-        content.seek(0)
-        lines = content
-    else:
-        lines = io.BytesIO(content)
-    for number, line in enumerate(iter(lines.readline, b""), start=1):
+    for number, line in enumerate(content.lines(), start=1):
         stripped = line.strip(WHITE + b"\n")
         if stripped:
             yield number, stripped
@@ -58,7 +52,7 @@ class TextLines:
     """The lines of a text file; found again by counting, which only errors pay for."""
 
     label: str
-    content: bytes | mmap.mmap
+    content: Content
     lines: Sequence[int] | None = None
 
     def where(self, row: int, values: dict[str, Any] | None = None) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.formats.checks import no_bad_rows
-from goodgain.formats.files import container, read_bytes
+from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.places import Rows
 from goodgain.formats.skipped import check_errors_option
@@ -191,7 +191,7 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
     path = Path(source)
     if not path.exists():
         return str(source), *open_frame(_ir_datasets_qrels(str(source)), QRELS), False
-    name = path.name.split(".")[0] or None
+    name = stem(path)
     if container(path) != "text":
         return name, *read_table(path, QRELS, errors=errors), False
     frame, lines = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)

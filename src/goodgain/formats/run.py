@@ -14,7 +14,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.flattening import contradicting_queries, flattened
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
-from goodgain.formats.files import container, read_bytes
+from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, numbered
 from goodgain.formats.places import Rows
@@ -174,7 +174,7 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
     if not isinstance(source, (str, os.PathLike)):
         return None, *open_frame(source, RUN), False
     path = Path(source)
-    name = path.name.split(".")[0] or None
+    name = stem(path)
     if container(path) != "text":
         return name, *read_table(path, RUN, errors=errors), False
     frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)

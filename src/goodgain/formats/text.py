@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import math
-import mmap
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.formats.files import Content
 from goodgain.formats.places import WHITE, TextLines, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 
@@ -42,57 +41,51 @@ QRELS_TEXT = TextTable("qrels", ("query_id", "iteration", "doc_id", "relevance")
 
 
 def read_text(
-    content: bytes | mmap.mmap, table: TextTable, *, label: str, errors: str
+    content: Content, table: TextTable, *, label: str, errors: str
 ) -> tuple[pl.DataFrame, TextLines]:
     """Columns of a text file, and the way back from a row to its line.
 
     Ids come as text, `iteration` as text or, where every one is a whole number, as Int64, other numbers as Int64 or
     Float64. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
-    if content[:3] == _BOM:
-        content = content[3:]
-    if not content[:1]:
-        return _empty(table), TextLines(label, content)
+    if content.data[:3] == _BOM:
+        content = Content(content.data[3:])
     frame = _read_clean(content, table)
-    if frame is None and content.find(b"\0") < 0:
+    if frame is None and not content.has_any(b"\0"):
         frame = _read_clean(_one_blank_between_fields(content), table)
     if frame is not None:
         return frame, TextLines(label, content)
     return _read_line_by_line(content, table, label=label, skip=errors == "skip")
 
 
-def _empty(table: TextTable) -> pl.DataFrame:
-    return pl.DataFrame(schema={name: pl.Float64 if name in table.numbers else pl.String for name in table.fields})
-
-
-def _one_blank_between_fields(content: bytes | mmap.mmap) -> bytes:
+def _one_blank_between_fields(content: Content) -> Content:
     """The same rows with one blank between fields, none at the edges of lines, and no blank lines."""
-    text = bytes(content).translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
-    return re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
+    text = bytes(content.data).translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
+    return Content(re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n")))
 
 
-def _read_clean(content: bytes | mmap.mmap, table: TextTable) -> pl.DataFrame | None:
+def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
     """The columns if every line has its fields with one and the same separator, else None."""
-    first = content[: content.find(b"\n") + 1] or content[:]
-    separator = "\t" if b"\t" in first else " "
-    others = [bytes([byte]) for byte in WHITE + b"\0" if bytes([byte]) != separator.encode()]
-    if any(content.find(byte) >= 0 for byte in others):
+    if not content.data[:1]:
+        return pl.DataFrame(schema=_types(table, pl.Float64))
+    separator = "\t" if b"\t" in next(content.lines()) else " "
+    if content.has_any((WHITE + b"\0").replace(separator.encode(), b"")):
         return None
-    whole = dict.fromkeys(table.fields, pl.String) | dict.fromkeys(table.numbers, pl.Int64)
-    fractions = whole | dict.fromkeys(table.numbers, pl.Float64)
+    whole = _types(table, pl.Int64)
     if table is RUN_TEXT:
-        usual = whole | {"iteration": pl.Int64, "score": pl.Float64}
-    else:
-        usual = whole
-    for schema in (usual, fractions):
+        whole |= {"iteration": pl.Int64, "score": pl.Float64}
+    for schema in (whole, _types(table, pl.Float64)):
+        source = content.path or bytes(content.data)
         try:
-            frame = pl.read_csv(
-                content, separator=separator, has_header=False, quote_char=None, schema=schema, glob=False
-            )
+            frame = pl.read_csv(source, separator=separator, has_header=False, quote_char=None, schema=schema, glob=False)
         except pl.exceptions.PolarsError:
             continue
         return _numbers_made_whole(frame, table) if _is_sound(frame, table) else None
     return None
+
+
+def _types(table: TextTable, numbers: Any) -> dict[str, Any]:
+    return {name: numbers if name in table.numbers else pl.String for name in table.fields}
 
 
 def _is_sound(frame: pl.DataFrame, table: TextTable) -> bool:
@@ -111,7 +104,7 @@ def _numbers_made_whole(frame: pl.DataFrame, table: TextTable) -> pl.DataFrame:
 
 
 def _read_line_by_line(
-    content: bytes | mmap.mmap, table: TextTable, *, label: str, skip: bool
+    content: Content, table: TextTable, *, label: str, skip: bool
 ) -> tuple[pl.DataFrame, TextLines]:
     columns: dict[str, list[str] | list[float]] = {name: [] for name in table.fields}
     lines: list[int] = []
@@ -128,8 +121,7 @@ def _read_line_by_line(
         for name, field in zip(table.fields, fields, strict=True):
             columns[name].append(float(field) if name in table.numbers else field)  # type: ignore[arg-type]  # by name
     skipped.report(label)
-    schema = {name: pl.Float64 if name in table.numbers else pl.String for name in table.fields}
-    frame = pl.DataFrame(columns, schema=schema)
+    frame = pl.DataFrame(columns, schema=_types(table, pl.Float64))
     return _numbers_made_whole(frame, table), TextLines(label, content, lines)
 
 
