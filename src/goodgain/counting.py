@@ -58,7 +58,8 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     counted = _per_iteration(rows, carried_to(rows, judgments), rels, labels)
     numbered = _dense(counted)
     renumbered = _renumbered(numbered)
-    pools = _pools(collected(judgments), rels, numbered)
+    largest = collected(judgments) if labels is None else _largest(collected(judgments))
+    pools = _pools(largest, rels, numbered)
     return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered) for k, rel in enumerate(rels)}
 
 
@@ -129,14 +130,17 @@ def _ledger(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
     return numbered.select(column.cast(floats.get(name, pl.Int64)).alias(name) for name, column in columns.items())
 
 
+def _largest(qrels: pl.DataFrame) -> pl.DataFrame:
+    """One row a document, with the largest of its labels."""
+    return qrels.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
+
+
 def _pools(qrels: pl.DataFrame, rels: Sequence[float], numbered: pl.DataFrame) -> pl.DataFrame:
     """Per query of the qrels: N, and the good documents and their gains for each threshold."""
     label = pl.col("relevance")
     iterations = numbered.group_by("query_id").agg(N=pl.len())
     return (
-        qrels.group_by("query_id", "doc_id")
-        .agg(label.max())  # labels by iteration: the largest
-        .group_by("query_id")
+        qrels.group_by("query_id")
         .agg(
             *((label >= rel).sum().alias(f"GoodPool{k}") for k, rel in enumerate(rels)),
             *(label.filter(label >= rel).sum().alias(f"GainPool{k}") for k, rel in enumerate(rels)),

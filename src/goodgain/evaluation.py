@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import ir_measures
@@ -32,13 +33,19 @@ class Scores:
 
     Attributes:
         means: measure by name -> value over all queries, in the order asked for.
-        per_query: query_id, measure, value. Ours for every query of the qrels; a host's for the host's own set.
         signature: how the values were made; it belongs beside any number that is reported.
     """
 
     means: dict[str, float]
-    per_query: pl.DataFrame
-    signature: dict[str, Any] = field(default_factory=dict)
+    signature: dict[str, Any]
+    _ours: pl.DataFrame
+    _classic: pl.DataFrame
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set."""
+        position = pl.col("measure").replace_strict({name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64)
+        return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float:
         """The value of one measure, however it is spelled."""
@@ -92,12 +99,11 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     values = good_gain_scores(ours, searched, counts)
     means = {str(measure): mean for measure, mean in classic.means.items()}
     means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
-    per_query = pl.concat([_long(values), classic.per_query])
-    position = {str(measure): place for place, measure in enumerate(asked)}
     return Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        per_query.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64)),
         _signature(judged, searched, counts, ours=ours, order=order if len(ours) < len(asked) else None),
+        values,
+        classic.per_query,
     )
 
 
