@@ -1,11 +1,11 @@
-"""A brute-force oracle for the good-gain measures: written from the definitions, slow, exact, and independent of goodgain.
+"""A brute-force oracle for the good-gain measures: from the definitions, slow, exact, and independent of goodgain.
 
 Every number is a `fractions.Fraction`. Gains given as floats are taken at their exact binary value. The discount
 w(k) = 1/log2(k+1) is irrational for most k: it is a fraction of a 60-digit decimal (exact where k+1 is a power of two),
 so that a result is off by less than 1e-50. Nothing is cumulative, cached or vectorised: each value is computed from the
 rows by the sentence that defines it.
 
-Input: a run is a list of `RunRow` in any order, a qrels a list of `QrelRow`. Ties of rank are broken by place in the list.
+Input: a run is a list of `RunRow` in any order, a qrels a list of `QrelRow`. Place in the list breaks ties of rank.
 Pure Python: no goodgain, no polars.
 """
 
@@ -72,7 +72,7 @@ def whole_number(column_2: int | str) -> int | None:
 def iterations(
     run: Iterable[RunRow], *, gaps: str | None = None, first: int = 1
 ) -> dict[str, list[Iteration]]:
-    """query -> its iterations 1..N in order; `gaps="empty"` reads missing numbers from `first` on as empty iterations."""
+    """query -> its iterations 1..N, in order; `gaps="empty"`: those missing from `first` on are empty iterations."""
     rows = list(run)
     return {q: _of_query(q, [r for r in rows if r.query_id == q], gaps, first) for q in {r.query_id for r in rows}}
 
