@@ -69,9 +69,7 @@ def whole_number(column_2: int | str) -> int | None:
     return int(column_2) if re.fullmatch("[0-9]+", str(column_2)) else None
 
 
-def iterations(
-    run: Iterable[RunRow], *, gaps: str | None = None, first: int = 1
-) -> dict[str, list[Iteration]]:
+def iterations(run: Iterable[RunRow], *, gaps: str | None = None, first: int = 1) -> dict[str, list[Iteration]]:
     """query -> its iterations 1..N, in order; `gaps="empty"`: those missing from `first` on are empty iterations."""
     rows = list(run)
     return {q: _of_query(q, [r for r in rows if r.query_id == q], gaps, first) for q in {r.query_id for r in rows}}
@@ -122,9 +120,7 @@ def labels_of(qrels: Iterable[QrelRow], labels: str | None = None) -> dict[str, 
 def label_at(labels: Labels, doc: str, number: int | None) -> Fraction | None:
     """The label of an occurrence at that iteration; None = unjudged."""
     of_doc = labels.get(doc, {})
-    if number is not None and number > 0 and number in of_doc:
-        return of_doc[number]
-    return of_doc.get(None)
+    return of_doc[number] if number in of_doc else of_doc.get(None)
 
 
 # --- the two tables ---------------------------------------------------------------------------------------------------
@@ -243,7 +239,7 @@ def value(tables: Tables, query: str, name: str, *, at: int | None = None, pool:
         return _average(tables.at(query, at))
     last = pools.N if at is None else at
     rows = [tables.at(query, k) for k in range(1, last + 1)]
-    return Fraction(0) if pools.N == 0 else CUMULATIVE[name](rows, pools)
+    return CUMULATIVE[name](rows, pools)
 
 
 def _all_good(tables: Tables, query: str, pool: str) -> int:

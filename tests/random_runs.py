@@ -5,8 +5,8 @@ One maker serves both uses: `make_case(random.Random(7))` is reproducible, and `
 
 What it makes on purpose: documents that repeat within and across iterations, iterations that returned nothing, "-"
 rows beside results, queries that only the run or only the qrels know, fractional and negative gains, labels by
-iteration, gaps in the numbering, numbering from 0, column 2 = `Q0`, and rows in any order (ranks within an iteration
-are distinct, so order does not matter).
+iteration, a judgment said twice, gaps in the numbering, numbering from 0, column 2 = `Q0`, and rows in any order (ranks
+within an iteration are distinct, so order does not matter).
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def cases(shape: Shape = SMALL) -> st.SearchStrategy[Case]:
     return st.builds(make_case, st.randoms(use_true_random=False), st.just(shape))
 
 
-def shapes(**fixed: bool | int) -> st.SearchStrategy[Shape]:
-    """Shapes with every switch either way, save the ones fixed here."""
+def shapes(**fixed: bool) -> st.SearchStrategy[Shape]:
+    """Shapes with every switch either way, save the switches fixed here."""
     switches = ("fractional", "by_iteration", "gaps", "words", "score_follows_rank")
     drawn = {name: st.booleans() for name in switches if name not in fixed}
-    return st.fixed_dictionaries(drawn).map(lambda switched: SMALL._replace(**switched, **fixed))
+    return st.fixed_dictionaries(drawn).map(lambda switched: Shape(**{**SMALL._asdict(), **switched, **fixed}))
 
 
 def _some(random: Random, names: list[str]) -> list[str]:
@@ -92,9 +92,7 @@ def _query_rows(random: Random, shape: Shape, query: str, documents: list[str]) 
     return [row for number in numbers for row in _iteration_rows(random, shape, query, number, documents)]
 
 
-def _iteration_rows(
-    random: Random, shape: Shape, query: str, number: int | str, documents: list[str]
-) -> list[RunRow]:
+def _iteration_rows(random: Random, shape: Shape, query: str, number: int | str, documents: list[str]) -> list[RunRow]:
     size = random.randint(0, shape.results)
     docs = [random.choice(documents) for _ in range(size)]
     ranks: list[int] = []
@@ -105,7 +103,7 @@ def _iteration_rows(
         random.shuffle(scores)
     rows = [RunRow(query, number, *rest) for rest in zip(docs, ranks, scores, strict=True)]
     if not docs or random.randint(0, 9) == 0:
-        rows.append(RunRow(query, number, EMPTY, 0, 0.0))
+        rows.append(RunRow(query, number, EMPTY, random.choice((0, 0, 1, 9)), random.choice((0.0, 0.0, 77.5))))
     return rows
 
 
@@ -113,9 +111,14 @@ def _judgments(random: Random, shape: Shape, query: str, documents: list[str]) -
     gains: tuple[float, ...] = (*WHOLE, *FRACTIONAL) if shape.fractional else WHOLE
     pool = [doc for doc in documents if random.randint(0, 3)] or documents[:1]
     pool += [f"{query}-unseen{n}" for n in range(random.randint(0, 2))]  # judged, and no run has it
+    rows = _labels(random, shape, query, pool, gains)
+    return rows + [row for row in rows if random.randint(0, 15) == 0]  # said twice, and the same: one judgment
+
+
+def _labels(random: Random, shape: Shape, query: str, pool: list[str], gains: tuple[float, ...]) -> list[QrelRow]:
     if not shape.by_iteration:
         return [QrelRow(query, "0", doc, random.choice(gains)) for doc in pool]
-    rows = []
+    rows: list[QrelRow] = []
     for doc in pool:
         columns = [random.choice(("0", "Q0")), *map(str, range(1, shape.iterations + 3))]
         kept = [column for column in columns if random.randint(0, 2) == 0] or columns[:1]

@@ -16,7 +16,8 @@ Numbers = dict[str, dict[str, dict[str, float]]]
 
 @cache
 def stored(folder: str) -> Numbers:
-    return json.loads((FOLDER / folder / "expected.json").read_text(encoding="utf-8"))
+    numbers: Numbers = json.loads((FOLDER / folder / "expected.json").read_text(encoding="utf-8"))
+    return numbers
 
 
 def seen(folder: str, run: str, measure: str) -> float:
