@@ -53,7 +53,11 @@ def classic_scores(
 
 
 def _labels(qrels: Qrels, run: Run) -> pl.DataFrame:
-    """query_id, doc_id, relevance, iteration: with labels by iteration, that of the first occurrence, else the largest."""
+    """query_id, doc_id, relevance, iteration: one label a document (a row for each subtopic of it).
+
+    With labels by iteration a retrieved document has the label of its first occurrence, or none if that is unjudged (a
+    later label never counts); any other has the largest.
+    """
     if qrels.labels is None:
         return qrels.rows
     key = ["query_id", "doc_id"]
@@ -61,10 +65,9 @@ def _labels(qrels: Qrels, run: Run) -> pl.DataFrame:
     of_any = qrels.frame.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
     of_iteration = qrels.frame.select(*key, "iteration", of_iteration="relevance")
     found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")
-    first_label = found.select(*key, first=pl.coalesce("of_iteration", "of_any"))
-    return qrels.largest.join(first_label, on=key, how="left", maintain_order="left").select(
-        *key, relevance=pl.coalesce("first", "relevance"), iteration=pl.lit("0")
-    )
+    retrieved = found.select(*key, relevance=pl.coalesce("of_iteration", "of_any")).drop_nulls()
+    others = qrels.largest.join(firsts, on=key, how="anti")
+    return pl.concat([retrieved, others]).sort(key).with_columns(iteration=pl.lit("0"))
 
 
 def _together(

@@ -20,7 +20,7 @@ GoodPool, GainPool = pl.col("GoodPool"), pl.col("GainPool")
 
 def total(x: pl.Expr) -> pl.Expr:
     """The sum of x over iterations 1..i."""
-    return x.cum_sum()
+    return x.cum_sum().over("query_id")
 
 
 def ratio(a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -119,6 +119,7 @@ SRR = measure(
     section=_GUIDELINE + "SRR@i",
 )
 _NEVER = 100
+_last_good = pl.when(GR > 0).then(i).cum_max().forward_fill().over("query_id").clip(upper_bound=_NEVER)
 IterationsForAllGoodResults = measure(
     "IterationsForAllGoodResults",
     "Iterations for All Good Results",
@@ -127,10 +128,8 @@ IterationsForAllGoodResults = measure(
         "pool",
         "which documents are all: 'judged', the good ones of the qrels (100 if one is never retrieved), or 'retrieved', "
         "the good ones that this run ever retrieved, which cannot be compared between systems",
-        judged=pl.when(GoodPool == 0)
-        .then(0)
-        .otherwise(pl.when(total(GR) >= GoodPool).then(i).cum_min().fill_null(_NEVER).clip(upper_bound=_NEVER)),
-        retrieved=pl.when(GR > 0).then(i).cum_max().forward_fill().fill_null(_NEVER).clip(upper_bound=_NEVER),
+        judged=pl.when(GoodPool == 0).then(0).when(total(GR) == GoodPool).then(_last_good).otherwise(_NEVER),
+        retrieved=_last_good.fill_null(_NEVER),
     ),
     better="down",
     bounds=("0", "100"),

@@ -34,7 +34,7 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
     for rel, group in _by_threshold(measures).items():
         ledger, pools, _ = counts[rel]
         rows = _continued(ledger, pools, {measure.cutoff for measure in group})
-        valued = rows.with_columns(_value(measure) for measure in group)
+        valued = _valued(rows, group)
         at_end = pl.col("iteration") == pl.col("N")
         for cutoff in {measure.cutoff for measure in group}:
             names = [str(measure) for measure in group if measure.cutoff == cutoff]
@@ -56,8 +56,7 @@ def along_ledger(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     for rel, group in _by_threshold(measures).items():
         ledger, pools, _ = counts[rel]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
-        values = rows.with_columns(_value(measure) for measure in group)
-        values = values.select("query_id", "iteration", *(str(measure) for measure in group))
+        values = _valued(rows, group).select("query_id", "iteration", *(str(measure) for measure in group))
         result = values if result is None else result.join(values, on=["query_id", "iteration"])
     return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
 
@@ -69,8 +68,13 @@ def _by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list[GoodG
     return groups
 
 
+def _valued(rows: pl.DataFrame, measures: Iterable[GoodGainMeasure]) -> pl.DataFrame:
+    """The rows with a column for each measure; lazy, so that sums which measures share are made once."""
+    return rows.lazy().with_columns(_value(measure) for measure in measures).collect()
+
+
 def _value(measure: GoodGainMeasure) -> pl.Expr:
-    return measure.expression.over("query_id").cast(pl.Float64).alias(str(measure))
+    return measure.expression.cast(pl.Float64).alias(str(measure))
 
 
 def _continued(ledger: pl.DataFrame, pools: pl.DataFrame, cutoffs: Iterable[int | None]) -> pl.DataFrame:
