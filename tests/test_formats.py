@@ -218,7 +218,7 @@ runs = st.fixed_dictionaries(
     {
         "query_id": st.sampled_from(["q1", "q2", "é"]),
         "iteration": st.integers(0, 6),
-        "rank": st.integers(0, 2**53),
+        "rank": st.integers(0, 2**53 - 1),
         "score": st.floats(allow_nan=False, allow_infinity=False),
     }
 )

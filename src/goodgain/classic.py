@@ -96,10 +96,10 @@ def _calculated(
         qrels, run = _as_dict(labels, "relevance"), _as_dict(ranking, "score")
     try:
         return host.calc(measures, qrels, run)  # type: ignore[no-any-return]  # every provider returns this
-    except subprocess.CalledProcessError as error:
+    except (subprocess.CalledProcessError, ZeroDivisionError) as error:
         raise MeasureError(
-            f"gdeval failed on {', '.join(map(str, measures))}: it divides by zero where a query has no label above 0; "
-            "leave them out"
+            f"{', '.join(map(str, measures))}: provider {host.NAME} of ir_measures fails on this input ({error}); "
+            "leave the measure out"
         ) from error
 
 
