@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,14 +18,11 @@ from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
-from goodgain.names import parse_measure, parse_measures
+from goodgain.names import Measures, parse_measure, parse_measures
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
 __all__ = ["Scores", "counted", "evaluate", "flatten", "good_gain_scores", "ledger"]
-
-Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
-
 
 @dataclass(frozen=True)
 class Scores:
@@ -191,7 +188,7 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
     [(2, 2, 1, 3.0, 0.5)]
     """
-    asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures)]
+    asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
     base = _checked_rel(rel)
     judged, searched = read_qrels(qrels), read_run(run)
     counts = counted(judged, searched, sorted({base, *thresholds(asked)}))
