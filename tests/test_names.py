@@ -101,7 +101,7 @@ def test_a_declaration_says_everything_a_user_asks() -> None:
         assert name == declared.name == measure.NAME == str(measure)
         assert declared.title and declared.definition and declared.section
         assert declared.arrow in "↑↓"
-        assert measure.PRETTY_NAME == declared.title
+        assert declared.title == measure.PRETTY_NAME
         assert declared.definition in (type(measure).__doc__ or "")
     assert {name for name, measure in MEASURES.items() if measure.declaration.better == "down"} >= {
         "SRR",

@@ -54,7 +54,9 @@ def test_the_ledger_keeps_its_invariants(case: Case) -> None:
 def test_renaming_documents_and_queries_changes_nothing(case: Case) -> None:
     def renamed(rows: list) -> list:
         return [
-            row._replace(query_id=f"é {row.query_id}", doc_id=row.doc_id if row.doc_id == "-" else f"{row.doc_id[::-1]}😀")
+            row._replace(
+                query_id=f"é {row.query_id}", doc_id=row.doc_id if row.doc_id == "-" else f"{row.doc_id[::-1]}😀"
+            )
             for row in rows
         ]
 
@@ -69,7 +71,9 @@ def test_the_order_of_rows_changes_nothing_where_ranks_are_distinct(case: Case, 
     shuffled = random.sample(case.run, len(case.run)), random.sample(case.qrels, len(case.qrels))
     assert scores(*shuffled, case.labels) == pytest.approx(scores(case.run, case.qrels, case.labels), abs=1e-12)
     with no_notices():
-        one, other = (gg.flatten(run_frame(run)).select("query_id", "doc_id", "score") for run in (case.run, shuffled[0]))
+        one, other = (
+            gg.flatten(run_frame(run)).select("query_id", "doc_id", "score") for run in (case.run, shuffled[0])
+        )
     key = ["query_id", "doc_id"]
     assert_frame_equal(one.sort(key), other.sort(key))
 
@@ -123,19 +127,29 @@ def test_values_stay_within_their_bounds(case: Case) -> None:
     for (_, name), value in scores(case.run, case.qrels, case.labels).items():
         low, high = parse_measure(name).declaration.bounds  # type: ignore[attr-defined]  # ours
         assert value >= float(low) - 1e-12
-        assert value <= {"": float("inf"), "max gain": max(0.0, largest)}.get(high, float(high or 0) if high != "max gain" else 0) + 1e-9
+        assert (
+            value
+            <= {"": float("inf"), "max gain": max(0.0, largest)}.get(
+                high, float(high or 0) if high != "max gain" else 0
+            )
+            + 1e-9
+        )
 
 
 numbers = st.one_of(st.integers(1, 9), st.sampled_from([0.5, 1.8, 2.25, 1e-05, 1e16]))
 names = st.one_of(
     st.builds(lambda name, rel: f"{name}(rel={rel!r})", st.sampled_from(["CG", "SRE", "nDCGG", "NumGood"]), numbers),
-    st.builds(lambda name, at: f"{name}@{at}", st.sampled_from(["CG", "AvgGain", "NumDup", "SRR"]), st.integers(1, 10**6)),
+    st.builds(
+        lambda name, at: f"{name}@{at}", st.sampled_from(["CG", "AvgGain", "NumDup", "SRR"]), st.integers(1, 10**6)
+    ),
     st.builds(
         lambda rel, pool: f"IterationsForAllGoodResults(rel={rel!r}, pool={pool!r})",
         numbers,
         st.sampled_from(["judged", "retrieved"]),
     ),
-    st.sampled_from(["nDCG@10", "AP(rel=2)", "nDCG(gains={1:1,2:3,3:7})@5", "P(rel=2,judged_only=True)@3", "RBP(p=0.9,rel=1)"]),
+    st.sampled_from(
+        ["nDCG@10", "AP(rel=2)", "nDCG(gains={1:1,2:3,3:7})@5", "P(rel=2,judged_only=True)@3", "RBP(p=0.9,rel=1)"]
+    ),
 )
 
 

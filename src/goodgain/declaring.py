@@ -87,7 +87,7 @@ class GoodGainMeasure(ir_measures.Measure):
     declaration: Declaration
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: _plain(value) for name, value in params.items()})
+        super().__init__(**{name: _plain(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         for name, value in self.params.items():
             self._check(name, value)
 
@@ -98,9 +98,13 @@ class GoodGainMeasure(ir_measures.Measure):
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS if known != "cutoff")
             raise MeasureError(f"{self.NAME} has no parameter {name!r}; it takes {takes or 'none'}")
         if name == "cutoff" and (not isinstance(value, int) or value < 1):
-            raise MeasureError(f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1; write {self.NAME}@3")
+            raise MeasureError(
+                f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1; write {self.NAME}@3"
+            )
         if name == "rel" and not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
-            raise MeasureError(f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2")
+            raise MeasureError(
+                f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2"
+            )
         choices = self._choices()
         if choices is not None and name == choices.parameter and value not in choices.values:
             known = " or ".join(map(repr, choices.values))
@@ -117,7 +121,9 @@ class GoodGainMeasure(ir_measures.Measure):
     def validate_params(self) -> None:
         """Raise `MeasureError` where a cutoff is missing; wrong parameters were refused when the measure was made."""
         if self.declaration.cutoff == "required" and self.cutoff is None:
-            raise MeasureError(f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_or(self.declaration)}")
+            raise MeasureError(
+                f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_or(self.declaration)}"
+            )
         self.validated = True
 
     @property

@@ -18,11 +18,13 @@ from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
+from goodgain.measures import MEASURES
 from goodgain.names import Measures, parse_measure, parse_measures
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
 __all__ = ["Scores", "counted", "evaluate", "flatten", "good_gain_scores", "ledger"]
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -41,7 +43,9 @@ class Scores:
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set."""
-        position = pl.col("measure").replace_strict({name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64)
+        position = pl.col("measure").replace_strict(
+            {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
+        )
         return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float:
@@ -104,9 +108,7 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     )
 
 
-def good_gain_scores(
-    measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]
-) -> pl.DataFrame:
+def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
     if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
         notice(NO_ITERATIONS)
@@ -148,7 +150,7 @@ def _signature(
 ) -> dict[str, Any]:
     first = next(iter(counts.values()))
     ledger = first.ledger.join(first.pools.select("query_id"), on="query_id", how="semi")
-    unique = ledger.get_column("UR").sum()
+    unique, unjudged = (int(ledger.get_column(name).sum()) for name in ("UR", "Unjudged"))
     searched = first.ledger.get_column("query_id").n_unique()
     found = int((first.pools.get_column("N") > 0).sum())
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
@@ -162,7 +164,7 @@ def _signature(
         "queries": first.pools.height,
         "absent_from_run": first.pools.height - found,
         "without_judgments": searched - found,
-        "unjudged": ledger.get_column("Unjudged").sum() / unique if unique else 0.0,
+        "unjudged": unjudged / unique if unique else 0.0,
     }
 
 
@@ -189,7 +191,7 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     [(2, 2, 1, 3.0, 0.5)]
     """
     asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
-    base = _checked_rel(rel)
+    base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
     judged, searched = read_qrels(qrels), read_run(run)
     counts = counted(judged, searched, sorted({base, *thresholds(asked)}))
     rows, pools, _ = counts[base]
@@ -198,10 +200,6 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     if asked:
         result = result.join(along_ledger(asked, counts), on=["query_id", "iteration"], how="left")
     return result.sort("query_id", "iteration")
-
-
-def _checked_rel(rel: float) -> float:
-    return parse_measure("CG")(rel=rel).rel  # type: ignore[attr-defined,no-any-return]  # CG is ours
 
 
 def _along(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
@@ -242,5 +240,3 @@ def _like(frame: pl.DataFrame, source: Any) -> Any:
     if native.implementation.is_pandas():
         return frame.to_pandas()
     return frame.to_arrow() if native.implementation.is_pyarrow() else frame
-
-

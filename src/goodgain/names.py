@@ -96,9 +96,10 @@ def _known(name: str) -> ir_measures.Measure:
 
 def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_measures.Measure:
     try:
-        return known(**params)
+        made: ir_measures.Measure = known(**params)
     except TypeError as error:
         raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
+    return made
 
 
 def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:

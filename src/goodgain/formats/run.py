@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -53,7 +53,7 @@ class Run:
         has_iterations: False where the source had no column of iterations.
     """
 
-    columns = list(ScoredDoc._fields)
+    columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(self, frame: Any, *, name: str | None = None, has_iterations: bool = True) -> None:
         self.frame = frame
