@@ -258,6 +258,11 @@ def test_a_provider_that_divides_by_zero_is_one_clear_error() -> None:
         gg.evaluate({"1": {"a": 1}}, {"1": {"a": 1.0}}, "Accuracy")
 
 
+def test_bpref_is_refused_where_pytrec_eval_would_crash_the_process() -> None:
+    with pytest.raises(gg.MeasureError, match="crashes on a query that has labels below 0 only, and 'q2' is one"):
+        gg.evaluate({"q1": {"a": 2}, "q2": {"a": -1}}, {"q1": {"a": 1.0}, "q2": {"a": 1.0}}, "Bpref nDCG@10")
+
+
 def test_unknown_and_missing_providers_are_said() -> None:
     with pytest.raises(gg.MeasureError, match=r"provider 'trec' is unknown to ir_measures; it has .*pytrec_eval"):
         gg.evaluate(FRACTIONAL, RANKING, "P@4", provider="trec")

@@ -48,13 +48,27 @@ def check_provider(
     """Say what a provider cannot compute from this input, before it crashes or gives a wrong number.
 
     Raises:
-        MeasureError: gdeval and ids it would cut or refuse; ranx under pandas 3.
+        MeasureError: gdeval and ids it would cut or refuse; ranx under pandas 3; Bpref and a query with labels below 0
+            only.
     """
     names = ", ".join(map(str, measures))
+    if host.NAME == "pytrec_eval" and any(measure.NAME == "Bpref" for measure in measures):
+        _check_bpref(labels)
     if host.NAME == "gdeval":
         _check_gdeval(names, labels, ranking)
     if host.NAME == "ranx":
         _check_ranx(names)
+
+
+def _check_bpref(labels: pl.DataFrame) -> None:
+    """trec_eval's bpref writes outside its memory for such a query: pytrec_eval then crashes, or never ends."""
+    below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
+    if len(below_zero):
+        query_id = below_zero.get_column("query_id").sort()[0]
+        raise MeasureError(
+            f"Bpref: pytrec_eval crashes on a query that has labels below 0 only, and {query_id!r} is one; "
+            "leave Bpref out, or remove the labels of this query"
+        )
 
 
 def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
