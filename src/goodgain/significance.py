@@ -1,0 +1,174 @@
+"""Tests on paired values: pure functions over matrices, one row a system or a pair of systems, one column a query.
+
+Differences that are all zero have p = 1 by definition. A p that does not exist (one query; differences without any
+spread, for the t-test) is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bootstrap_interval", "effect_size", "holm", "paired_t", "randomisation", "tukey_hsd", "without_residue"]
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+#: What rounding leaves of a difference that is zero in exact arithmetic, relative to what was subtracted.
+_RESIDUE = 1e-12
+
+#: Cells of one block of random signs or resamples: 32 MB.
+_BLOCK = 4_000_000
+
+
+def without_residue(a: Matrix, b: Matrix) -> Matrix:
+    """a - b, and exactly 0 where the two are equal but for rounding.
+
+    Two systems with equal values must come out equal: residues of one sign would otherwise look significant.
+    """
+    difference = a - b
+    difference[np.abs(difference) <= _RESIDUE * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    return difference
+
+
+def paired_t(differences: Matrix) -> Vector:
+    """Two-sided p of the paired t-test, a row of differences at a time.
+
+    t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom.
+
+    >>> paired_t(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).round(4).tolist()
+    [0.0742, 1.0]
+    """
+    from scipy.special import stdtr
+
+    n = differences.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = effect_size(differences) * np.sqrt(n)
+        p: Vector = 2 * stdtr(n - 1, -np.abs(t))
+    return np.where(_all_zero(differences), 1.0, p)
+
+
+def effect_size(differences: Matrix) -> Vector:
+    """Cohen's d for paired values: mean of the differences over their standard deviation; 0 where all are zero.
+
+    Source: Cohen, Statistical Power Analysis, d_z.
+    """
+    if differences.shape[1] < 2:
+        return np.where(_all_zero(differences), 0.0, np.nan)
+    mean = differences.mean(axis=1)
+    spread = differences.std(axis=1, ddof=1)
+    constant = spread <= _RESIDUE * np.abs(mean)
+    d = mean / np.where(constant, np.nan, spread)
+    return np.where(_all_zero(differences), 0.0, d)
+
+
+def randomisation(differences: Matrix, *, seed: int = 42, resamples: int = 9_999) -> Vector:
+    """Two-sided p of Fisher's paired randomisation test on the mean, a row of differences at a time.
+
+    Each resample turns the signs of the differences at random; p = (1 + those at least as far from 0) / (1 + resamples).
+    Where there are no more than `resamples` ways to set the signs, all are tried and p is exact. All rows see the same signs.
+
+    Source: Smucker, Allan and Carterette, CIKM 2007.
+
+    >>> randomisation(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).tolist()
+    [0.25, 1.0]
+    """
+    n = differences.shape[1]
+    observed = np.abs(differences.sum(axis=1))
+    reached = observed - _RESIDUE * np.abs(differences).sum(axis=1)  # a tie counts, whatever rounding did to it
+    exact = n < 64 and 2**n <= resamples
+    count = np.zeros(len(differences), dtype=np.int64)
+    for signs in _all_signs(n) if exact else _random_signs(n, seed, resamples):
+        count += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
+    return count / 2**n if exact else (count + 1) / (resamples + 1)
+
+
+def _all_signs(n: int) -> Iterator[Matrix]:
+    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    yield 1.0 - 2.0 * bits
+
+
+def _random_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
+    """Blocks of rows of +1 and -1; 64 of them are made of one random number."""
+    random = np.random.default_rng(seed)
+    words = -(-n // 64)
+    for rows in _blocks(resamples, n):
+        drawn = random.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8", copy=False)
+        yield 1.0 - 2.0 * np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+
+
+def bootstrap_interval(
+    differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999
+) -> tuple[Vector, Vector]:
+    """Percentile interval of the mean over queries drawn again with replacement, a row of differences at a time.
+
+    Returns:
+        The lower and the upper ends. All rows see the same draws.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13.
+
+    >>> low, high = bootstrap_interval(np.array([[1.0, 1.0, 1.0]]))
+    >>> low.tolist(), high.tolist()
+    ([1.0], [1.0])
+    """
+    random = np.random.default_rng(seed)
+    n = differences.shape[1]
+    means = []
+    for rows in _blocks(resamples, n):
+        drawn = random.integers(0, n, size=(rows, n))
+        times = np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+        means.append(times @ differences.T / n)
+    tail = (1 - level) / 2
+    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
+    return low, high
+
+
+def _blocks(resamples: int, n: int) -> Iterator[int]:
+    size = max(1, _BLOCK // n)
+    for start in range(0, resamples, size):
+        yield min(size, resamples - start)
+
+
+def tukey_hsd(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
+    """p of Tukey's honestly significant difference for pairs of rows, corrected for all pairs there are.
+
+    q = |mean_a - mean_b| / sqrt(MSE / n), studentised range of S systems with (S - 1)(n - 1) degrees of freedom; MSE is the
+    residual of the two-way analysis of variance, systems and queries: every system has answered the same queries. For two systems
+    it is the paired t-test.
+
+    Source: Carterette, TOIS 30(1), 2012.
+    """
+    from scipy.stats import studentized_range
+
+    systems, n = values.shape
+    means = values.mean(axis=1)
+    residual = values - means[:, None] - values.mean(axis=0) + means.mean()
+    freedom = (systems - 1) * (n - 1)
+    a, b = (list(side) for side in zip(*pairs, strict=True))
+    apart = np.abs(means[a] - means[b])
+    same = ~without_residue(values[a], values[b]).any(axis=1)
+    spread = np.sqrt((residual**2).sum() / (freedom or np.nan) / n)
+    if not spread > _RESIDUE * np.abs(values).max():  # no spread, or one query: q does not exist
+        return np.where(same, 1.0, np.nan)
+    p: Vector = studentized_range.sf(apart / spread, systems, freedom)
+    return np.where(same, 1.0, np.clip(p, 0.0, 1.0))
+
+
+def holm(p: Vector) -> Vector:
+    """p-values of one family of tests, corrected by Holm's step-down method; NaN is no test.
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    corrected = np.full(len(p), np.nan)
+    tests = np.flatnonzero(~np.isnan(p))
+    order = tests[np.argsort(p[tests], kind="stable")]
+    factors = len(tests) - np.arange(len(tests))
+    corrected[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    return corrected
+
+
+def _all_zero(differences: Matrix) -> NDArray[np.bool_]:
+    return ~differences.any(axis=1)
