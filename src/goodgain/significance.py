@@ -67,8 +67,10 @@ def effect_size(differences: Matrix) -> Vector:
 def randomisation(differences: Matrix, *, seed: int = 42, resamples: int = 9_999) -> Vector:
     """Two-sided p of Fisher's paired randomisation test on the mean, a row of differences at a time.
 
-    Each resample turns the signs of the differences at random; p = (1 + those at least as far from 0) / (1 + resamples).
-    Where there are no more than `resamples` ways to set the signs, all are tried and p is exact. All rows see the same signs.
+    Each resample turns the signs of the differences at random:
+    p = (1 + those at least as far from 0) / (1 + resamples).
+    Where there are no more than `resamples` ways to set the signs, all are tried and p is exact. All rows see the same
+    signs.
 
     Source: Smucker, Allan and Carterette, CIKM 2007.
 
@@ -87,7 +89,7 @@ def randomisation(differences: Matrix, *, seed: int = 42, resamples: int = 9_999
 
 def _all_signs(n: int) -> Iterator[Matrix]:
     bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    yield 1.0 - 2.0 * bits
+    yield (1 - 2 * bits).astype(np.float64)
 
 
 def _random_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
@@ -96,7 +98,8 @@ def _random_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
     words = -(-n // 64)
     for rows in _blocks(resamples, n):
         drawn = random.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8", copy=False)
-        yield 1.0 - 2.0 * np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+        yield 1.0 - 2.0 * bits.astype(np.float64)
 
 
 def bootstrap_interval(
@@ -134,9 +137,9 @@ def _blocks(resamples: int, n: int) -> Iterator[int]:
 def tukey_hsd(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
     """p of Tukey's honestly significant difference for pairs of rows, corrected for all pairs there are.
 
-    q = |mean_a - mean_b| / sqrt(MSE / n), studentised range of S systems with (S - 1)(n - 1) degrees of freedom; MSE is the
-    residual of the two-way analysis of variance, systems and queries: every system has answered the same queries. For two systems
-    it is the paired t-test.
+    q = |mean_a - mean_b| / sqrt(MSE / n), studentised range of S systems with (S - 1)(n - 1) degrees of freedom; MSE is
+    the residual of the two-way analysis of variance, systems and queries: every system has answered the same queries.
+    For two systems it is the paired t-test.
 
     Source: Carterette, TOIS 30(1), 2012.
     """
@@ -171,4 +174,5 @@ def holm(p: Vector) -> Vector:
 
 
 def _all_zero(differences: Matrix) -> NDArray[np.bool_]:
-    return ~differences.any(axis=1)
+    zero: NDArray[np.bool_] = (differences == 0).all(axis=1)
+    return zero

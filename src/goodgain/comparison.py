@@ -1,0 +1,274 @@
+"""Comparisons of systems that know which way is better: means, differences, tests, and what each system spent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ir_measures
+import numpy as np
+import polars as pl
+
+from goodgain.caveats import LOW_COVERAGE, Facts, caveats
+from goodgain.comparison_tables import on_terminal, written
+from goodgain.declaring import GoodGainMeasure
+from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.evaluation import Measures, Scores, evaluate
+from goodgain.formats import Qrels, read_qrels
+from goodgain.measures import NumIter, NumResults
+from goodgain.names import parse_measures
+from goodgain.pairing import Matched, Settings, compared, pairs_of, row_means
+from goodgain.significance import Matrix
+
+__all__ = ["Comparison", "compare", "direction"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems held against each other on the same queries.
+
+    Attributes:
+        systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
+            (judged share of unique results; null without results).
+        means: measure, better (`up`, `down`), system, mean, queries.
+        pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
+            (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
+            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses and verdict (of system, by direction),
+            significant (p_randomisation_holm <= alpha), low_coverage, more_iterations, more_results (per query, system
+            minus against). A p that does not exist is null.
+        values: query_id, measure, system, value: what was tested.
+        baseline: the system all others are held against; None where all pairs are compared.
+        notes: what to know before believing the numbers, a sentence each.
+        signature: how the numbers were made.
+    """
+
+    systems: pl.DataFrame
+    means: pl.DataFrame
+    pairs: pl.DataFrame
+    values: pl.DataFrame
+    baseline: str | None
+    notes: tuple[str, ...]
+    signature: dict[str, Any]
+
+    def to_text(self, form: str = "markdown", *, places: int = 4) -> str:
+        """The comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
+
+        Raises:
+            InputError: the form is unknown.
+        """
+        return written(self, form, places=places)
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        """Coloured tables for a terminal: `rich.print(comparison)`."""
+        yield from on_terminal(self, options.max_width)
+
+    def _repr_markdown_(self) -> str:
+        return self.to_text("markdown")
+
+
+def compare(
+    qrels: Any,
+    systems: Mapping[str, Any],
+    measures: Measures,
+    *,
+    baseline: str | None = None,
+    iterations: int | None = None,
+    seed: int = 42,
+    resamples: int = 9_999,
+    alpha: float = 0.05,
+    order: str = "seen",
+    provider: str | None = None,
+) -> Comparison:
+    """Compare two or more systems on any measures, ours and those of ir_measures.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        systems: name -> what `read_run` takes; two or more.
+        measures: names, measure objects or both. Ours know which way is better, classic ones are better when higher.
+        baseline: hold all others against this one; None compares all pairs, a later system against an earlier.
+        iterations: compare ours named without @ at each fixed iteration 1..iterations too, beside a query's own last.
+        seed: of the randomisation test and the bootstrap; the same seed gives the same numbers.
+        resamples: sign flips, and bootstrap samples.
+        alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most this; 1 - alpha
+            is the level of the interval.
+        order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
+        provider: the provider of ir_measures for the classic measures.
+
+    Returns:
+        A `Comparison`. Ours compare all queries of the qrels, one that a run lacks having no search at all (N = 0); any
+        measure leaves out queries for which some system has no value. Means are per query, for every measure.
+
+    Raises:
+        InputError: fewer than two systems, an unknown baseline, or input that cannot be read.
+        MeasureError: a measure is unknown, or cannot be computed from this input.
+
+    Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
+
+    >>> found = compare({"q": {"a": 3}}, {"old": {"q": {"b": 1.0}}, "new": {"q": {"a": 1.0}}}, "SRE@1")
+    >>> found.pairs.select("system", "against", "difference", "verdict", "wins").rows()
+    [('new', 'old', 1.0, 'better', 1)]
+    """
+    runs = _checked(systems, baseline)
+    names = list(runs)
+    settings = Settings(seed, _count("resamples", resamples), _share(alpha))
+    asked = _at_iterations(parse_measures(measures), iterations)
+    judged = read_qrels(qrels)
+    needed = parse_measures([*asked, NumIter, NumResults])
+    scores = {name: _scores(name, judged, run, needed, order=order, provider=provider) for name, run in runs.items()}
+    full = _matrices(scores, needed)
+    matched = {str(m): _complete(full[str(m)], direction(m)) for m in asked}
+    pairs = pairs_of(len(names), None if baseline is None else names.index(baseline))
+    about = _systems(scores, full)
+    found = compared(matched, names, pairs, settings)
+    notes = _notes(asked, full, matched, about)
+    for sentence in notes:
+        notice(sentence)
+    return Comparison(
+        systems=about,
+        means=_means(matched, names),
+        pairs=_with_context(found, about),
+        values=_values(scores, asked),
+        baseline=baseline,
+        notes=notes,
+        signature=_signature(scores, settings),
+    )
+
+
+def direction(measure: ir_measures.Measure) -> str:
+    """`up` or `down`: ours say it themselves, classic measures are better when higher."""
+    return measure.declaration.better if isinstance(measure, GoodGainMeasure) else "up"
+
+
+def _checked(systems: Mapping[str, Any], baseline: str | None) -> dict[str, Any]:
+    if not isinstance(systems, Mapping):
+        raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
+    named = {str(name): run for name, run in systems.items()}
+    if len(named) < 2:
+        there = ", ".join(named) or "none"
+        raise InputError(f"a comparison needs two systems or more, and there is {there}; add another run")
+    if baseline is not None and baseline not in named:
+        raise InputError(f"baseline {baseline!r} is none of the systems; they are {', '.join(named)}")
+    return named
+
+
+def _count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name}={value!r}: give a whole number from 1")
+    return value
+
+
+def _share(alpha: float) -> float:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
+    return alpha
+
+
+def _at_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
+    """Ours without @, where they can have one: at 1..last, then at each query's own N."""
+    if last is None:
+        return list(measures)
+    _count("iterations", last)
+    found: list[ir_measures.Measure] = []
+    for measure in measures:
+        if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":
+            found += [measure @ i for i in range(1, last + 1)]
+        found.append(measure)
+    return parse_measures(found)
+
+
+def _scores(name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measure], **options: Any) -> Scores:
+    """`evaluate`, with notices that say which system they are about."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GoodgainNotice)
+        scores = evaluate(qrels, run, measures, **options)
+    for warning in caught:
+        if issubclass(warning.category, GoodgainNotice):
+            notice(f"{name}: {warning.message}")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return scores
+
+
+def _matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
+    """Measure -> a row for each system, a column for each query that any has a value for; NaN where one has none."""
+    columns = [str(k) for k in range(len(scores))]
+    numbered = zip(columns, scores.values(), strict=True)
+    long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
+    by_measure = long.partition_by("measure", as_dict=True)
+    found: dict[str, Matrix] = {}
+    for name in map(str, measures):
+        values = by_measure.get((name,), long.clear())
+        wide = values.pivot("system", on_columns=columns, index="query_id", values="value").sort("query_id")
+        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
+    return found
+
+
+def _complete(values: Matrix, better: str) -> Matched:
+    has_all = np.isfinite(values).all(axis=0)
+    return Matched(np.ascontiguousarray(values[:, has_all]), better)
+
+
+def _systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
+    signed = [of.signature for of in scores.values()]
+    results = row_means(full[str(NumResults)])
+    counts = ("queries", "absent_from_run", "without_judgments")
+    return pl.DataFrame(
+        {
+            "system": list(scores),
+            **{name: [signature[name] for signature in signed] for name in counts},
+            "iterations": row_means(full[str(NumIter)]),
+            "results": results,
+            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
+        },
+        schema_overrides={"coverage": pl.Float64},
+    )
+
+
+def _means(matched: Mapping[str, Matched], names: list[str]) -> pl.DataFrame:
+    rows = [
+        (measure, of.better, system, mean, of.values.shape[1])
+        for measure, of in matched.items()
+        for system, mean in zip(names, row_means(of.values), strict=True)
+    ]
+    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
+    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
+
+
+def _with_context(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
+    """Beside every p: whether too little was judged to believe it, and what the system spent more."""
+    unsure = (pl.col("coverage") < LOW_COVERAGE).fill_null(False)
+    about = systems.select("system", "iterations", "results", unsure=unsure)
+    joined = pairs.join(about, on="system", how="left", maintain_order="left").join(
+        about, left_on="against", right_on="system", how="left", maintain_order="left", suffix="_of_other"
+    )
+    return joined.select(
+        *pairs.columns,
+        low_coverage=pl.col("unsure") | pl.col("unsure_of_other"),
+        more_iterations=pl.col("iterations") - pl.col("iterations_of_other"),
+        more_results=pl.col("results") - pl.col("results_of_other"),
+    )
+
+
+def _values(scores: Mapping[str, Scores], asked: Iterable[ir_measures.Measure]) -> pl.DataFrame:
+    named = [of.per_query.with_columns(system=pl.lit(name)) for name, of in scores.items()]
+    kept = pl.concat(named).filter(pl.col("measure").is_in(list(map(str, asked))))
+    return kept.select("query_id", "measure", "system", "value")
+
+
+def _notes(
+    asked: list[ir_measures.Measure],
+    full: Mapping[str, Matrix],
+    matched: Mapping[str, Matched],
+    systems: pl.DataFrame,
+) -> tuple[str, ...]:
+    ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
+    left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
+    return tuple(caveats(Facts(ours, full, full[str(NumIter)], systems, left_out)))
+
+
+def _signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
+    of_run = ("absent_from_run", "without_judgments", "unjudged")
+    first = next(iter(scores.values())).signature
+    return {name: value for name, value in first.items() if name not in of_run} | settings._asdict()
