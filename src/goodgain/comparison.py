@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import ir_measures
-import numpy as np
 import polars as pl
 
-from goodgain.caveats import LOW_COVERAGE, Facts, caveats
+from goodgain.caveats import Facts, caveats
 from goodgain.comparison_tables import on_terminal, written
 from goodgain.declaring import GoodGainMeasure
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.evaluation import Measures, Scores, evaluate
 from goodgain.formats import Qrels, read_qrels
+from goodgain.matching import complete, matrices, means_frame, systems_frame, values_frame, with_context
 from goodgain.measures import NumIter, NumResults
 from goodgain.names import parse_measures
-from goodgain.pairing import Matched, Settings, compared, pairs_of, row_means
+from goodgain.pairing import Matched, Settings, compared, pairs_of
 from goodgain.significance import Matrix
 
 __all__ = ["Comparison", "compare", "direction"]
@@ -35,9 +35,9 @@ class Comparison:
         means: measure, better (`up`, `down`), system, mean, queries.
         pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
-            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses and verdict (of system, by direction),
-            significant (p_randomisation_holm <= alpha), low_coverage, more_iterations, more_results (per query, system
-            minus against). A p that does not exist is null.
+            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses and verdict (of
+            system, by direction), significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
+            more_results (per query, system minus against). A p that does not exist is null.
         values: query_id, measure, system, value: what was tested.
         baseline: the system all others are held against; None where all pairs are compared.
         notes: what to know before believing the numbers, a sentence each.
@@ -117,19 +117,19 @@ def compare(
     judged = read_qrels(qrels)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {name: _scores(name, judged, run, needed, order=order, provider=provider) for name, run in runs.items()}
-    full = _matrices(scores, needed)
-    matched = {str(m): _complete(full[str(m)], direction(m)) for m in asked}
+    full = matrices(scores, needed)
+    matched = {str(m): complete(full[str(m)], direction(m)) for m in asked}
     pairs = pairs_of(len(names), None if baseline is None else names.index(baseline))
-    about = _systems(scores, full)
+    about = systems_frame(scores, full)
     found = compared(matched, names, pairs, settings)
     notes = _notes(asked, full, matched, about)
     for sentence in notes:
         notice(sentence)
     return Comparison(
         systems=about,
-        means=_means(matched, names),
-        pairs=_with_context(found, about),
-        values=_values(scores, asked),
+        means=means_frame(matched, names),
+        pairs=with_context(found, about),
+        values=values_frame(scores, asked),
         baseline=baseline,
         notes=notes,
         signature=_signature(scores, settings),
@@ -189,72 +189,6 @@ def _scores(name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measur
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return scores
-
-
-def _matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
-    """Measure -> a row for each system, a column for each query that any has a value for; NaN where one has none."""
-    columns = [str(k) for k in range(len(scores))]
-    numbered = zip(columns, scores.values(), strict=True)
-    long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
-    by_measure = long.partition_by("measure", as_dict=True)
-    found: dict[str, Matrix] = {}
-    for name in map(str, measures):
-        values = by_measure.get((name,), long.clear())
-        wide = values.pivot("system", on_columns=columns, index="query_id", values="value").sort("query_id")
-        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
-    return found
-
-
-def _complete(values: Matrix, better: str) -> Matched:
-    has_all = np.isfinite(values).all(axis=0)
-    return Matched(np.ascontiguousarray(values[:, has_all]), better)
-
-
-def _systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    signed = [of.signature for of in scores.values()]
-    results = row_means(full[str(NumResults)])
-    counts = ("queries", "absent_from_run", "without_judgments")
-    return pl.DataFrame(
-        {
-            "system": list(scores),
-            **{name: [signature[name] for signature in signed] for name in counts},
-            "iterations": row_means(full[str(NumIter)]),
-            "results": results,
-            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
-        },
-        schema_overrides={"coverage": pl.Float64},
-    )
-
-
-def _means(matched: Mapping[str, Matched], names: list[str]) -> pl.DataFrame:
-    rows = [
-        (measure, of.better, system, mean, of.values.shape[1])
-        for measure, of in matched.items()
-        for system, mean in zip(names, row_means(of.values), strict=True)
-    ]
-    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
-    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
-
-
-def _with_context(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Beside every p: whether too little was judged to believe it, and what the system spent more."""
-    unsure = (pl.col("coverage") < LOW_COVERAGE).fill_null(False)
-    about = systems.select("system", "iterations", "results", unsure=unsure)
-    joined = pairs.join(about, on="system", how="left", maintain_order="left").join(
-        about, left_on="against", right_on="system", how="left", maintain_order="left", suffix="_of_other"
-    )
-    return joined.select(
-        *pairs.columns,
-        low_coverage=pl.col("unsure") | pl.col("unsure_of_other"),
-        more_iterations=pl.col("iterations") - pl.col("iterations_of_other"),
-        more_results=pl.col("results") - pl.col("results_of_other"),
-    )
-
-
-def _values(scores: Mapping[str, Scores], asked: Iterable[ir_measures.Measure]) -> pl.DataFrame:
-    named = [of.per_query.with_columns(system=pl.lit(name)) for name, of in scores.items()]
-    kept = pl.concat(named).filter(pl.col("measure").is_in(list(map(str, asked))))
-    return kept.select("query_id", "measure", "system", "value")
 
 
 def _notes(

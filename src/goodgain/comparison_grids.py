@@ -109,10 +109,10 @@ def legend(comparison: Comparison) -> list[str]:
     made = comparison.signature
     shown = [_P_VALUES[name] for name in _p_columns(comparison)]
     return [
-        f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. Columns {shown[0]} to {shown[-1]} are p-values; Holm is "
-        f"that of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, Holm "
-        f"<= {made['alpha']:g}. Effect is the mean of the differences over their standard deviation. Randomisation and "
-        f"bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
+        f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values; Holm is that "
+        f"of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, "
+        f"Holm <= {made['alpha']:g}. Effect is the mean of the differences over their standard deviation. "
+        f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
         *comparison.notes,
     ]
 

@@ -132,18 +132,17 @@ def _tested(batch: Mapping[str, Matched], pairs: Sequence[tuple[int, int]], sett
     each = [without_residue(matched.values[first], matched.values[second]) for matched in batch.values()]
     stacked = np.concatenate(each)
     if stacked.shape[1] == 0:
-        nothing = np.full(len(pairs), np.nan)
-        return {name: _Tests(one, nothing, nothing, nothing, nothing, nothing, nothing) for name, one in zip(batch, each, strict=True)}
-    seeded = {"seed": settings.seed, "resamples": settings.resamples}
-    low, high = bootstrap_interval(stacked, level=1 - settings.alpha, **seeded)
-    found = (low, high, paired_t(stacked), randomisation(stacked, **seeded))
+        none = np.full(len(pairs), np.nan)
+        return {name: _Tests(each[0], none, none, none, none, none, none) for name in batch}
+    low, high = bootstrap_interval(stacked, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples)
+    t = paired_t(stacked)
+    randomised = randomisation(stacked, seed=settings.seed, resamples=settings.resamples)
     effect = effect_size(stacked)
     results: dict[str, _Tests] = {}
     for k, (name, matched) in enumerate(batch.items()):
         here = slice(k * len(pairs), (k + 1) * len(pairs))
-        many = len(matched.values) > 2
-        tukey = tukey_hsd(matched.values, pairs) if many else np.full(len(pairs), np.nan)
-        results[name] = _Tests(each[k], *(part[here] for part in found), tukey, effect[here])
+        tukey = tukey_hsd(matched.values, pairs) if len(matched.values) > 2 else np.full(len(pairs), np.nan)
+        results[name] = _Tests(each[k], low[here], high[here], t[here], randomised[here], tukey, effect[here])
     return results
 
 
