@@ -61,7 +61,8 @@ def scipys_p(differences: np.ndarray) -> float:
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=8))
 def test_the_exact_p_is_the_share_of_signs_that_reach_as_far(differences: list[int]) -> None:
-    reached = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=len(differences))]
+    ways = product((1, -1), repeat=len(differences))
+    reached = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in ways]
     wanted = sum(total >= abs(sum(differences)) for total in reached) / len(reached)
     assert randomisation(np.array([differences], dtype=float) / 10)[0] == pytest.approx(wanted, abs=1e-12)
 
@@ -79,7 +80,8 @@ def test_turning_a_pair_round_changes_no_p(queries: int, seed: int) -> None:
 def test_a_row_has_the_same_p_alone_and_among_others() -> None:
     differences = matrix(40, 500)
     assert randomisation(differences)[17] == randomisation(differences[17:18])[0]
-    assert bootstrap_interval(differences)[0][17] == pytest.approx(bootstrap_interval(differences[17:18])[0][0], rel=1e-12)
+    among, alone = bootstrap_interval(differences)[0][17], bootstrap_interval(differences[17:18])[0][0]
+    assert among == pytest.approx(alone, rel=1e-12)
 
 
 def test_the_smallest_p_of_the_randomisation_test_is_never_zero() -> None:
@@ -106,9 +108,8 @@ def test_tukey_takes_the_residual_of_the_two_way_analysis_of_variance() -> None:
 
     systems, queries = 4, 12
     values = matrix(systems, queries) + RANDOM.normal(0, 2, size=queries)  # hard and easy queries
-    long = pd.DataFrame(
-        {"value": values.ravel(), "system": np.repeat(range(systems), queries), "query": np.tile(range(queries), systems)}
-    )
+    names, questions = np.repeat(range(systems), queries), np.tile(range(queries), systems)
+    long = pd.DataFrame({"value": values.ravel(), "system": names, "query": questions})
     fit = ols("value ~ C(system) + C(query)", data=long).fit()
     q = abs(values[3].mean() - values[0].mean()) / np.sqrt(fit.mse_resid / queries)
     wanted = stats.studentized_range.sf(q, systems, fit.df_resid)
