@@ -16,9 +16,9 @@ from goodgain.significance import (
     holm,
     paired_t,
     randomisation,
-    tukey_hsd,
     without_residue,
 )
+from goodgain.tukey import studentized_range_sf, tukey_hsd
 
 RANDOM = np.random.default_rng(7)
 
@@ -114,6 +114,14 @@ def test_tukey_takes_the_residual_of_the_two_way_analysis_of_variance() -> None:
     q = abs(values[3].mean() - values[0].mean()) / np.sqrt(fit.mse_resid / queries)
     wanted = stats.studentized_range.sf(q, systems, fit.df_resid)
     assert tukey_hsd(values, [(3, 0)])[0] == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("systems", [2, 3, 10, 100])
+@pytest.mark.parametrize("freedom", [2, 8, 100, 90_000])
+def test_the_studentised_range_is_scipys(systems: int, freedom: int) -> None:
+    q = np.array([0.01, 1, 2.5, 4, 6, 12])
+    wanted = stats.studentized_range.sf(q, systems, freedom)
+    assert studentized_range_sf(q, systems, freedom) == pytest.approx(wanted, abs=5e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))

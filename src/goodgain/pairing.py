@@ -18,9 +18,9 @@ from goodgain.significance import (
     holm,
     paired_t,
     randomisation,
-    tukey_hsd,
     without_residue,
 )
+from goodgain.tukey import tukey_hsd
 
 __all__ = ["PAIRS", "Matched", "Settings", "compared", "pairs_of", "row_means"]
 

@@ -6,12 +6,12 @@ spread, for the t-test) is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bootstrap_interval", "effect_size", "holm", "paired_t", "randomisation", "tukey_hsd", "without_residue"]
+__all__ = ["bootstrap_interval", "effect_size", "holm", "paired_t", "randomisation", "without_residue"]
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -132,31 +132,6 @@ def _blocks(resamples: int, n: int) -> Iterator[int]:
     size = max(1, _BLOCK // n)
     for start in range(0, resamples, size):
         yield min(size, resamples - start)
-
-
-def tukey_hsd(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
-    """p of Tukey's honestly significant difference for pairs of rows, corrected for all pairs there are.
-
-    q = |mean_a - mean_b| / sqrt(MSE / n), studentised range of S systems with (S - 1)(n - 1) degrees of freedom; MSE is
-    the residual of the two-way analysis of variance, systems and queries: every system has answered the same queries.
-    For two systems it is the paired t-test.
-
-    Source: Carterette, TOIS 30(1), 2012.
-    """
-    from scipy.stats import studentized_range
-
-    systems, n = values.shape
-    means = values.mean(axis=1)
-    residual = values - means[:, None] - values.mean(axis=0) + means.mean()
-    freedom = (systems - 1) * (n - 1)
-    a, b = (list(side) for side in zip(*pairs, strict=True))
-    apart = np.abs(means[a] - means[b])
-    same = ~without_residue(values[a], values[b]).any(axis=1)
-    spread = np.sqrt((residual**2).sum() / (freedom or np.nan) / n)
-    if not spread > _RESIDUE * np.abs(values).max():  # no spread, or one query: q does not exist
-        return np.where(same, 1.0, np.nan)
-    p: Vector = studentized_range.sf(apart / spread, systems, freedom)
-    return np.where(same, 1.0, np.clip(p, 0.0, 1.0))
 
 
 def holm(p: Vector) -> Vector:
