@@ -51,8 +51,9 @@ def tukey_hsd(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 def studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vector:
     """P(Q > q) for the range of `systems` normal values over an independent standard deviation.
 
-    1 - int f(s) W(q s) ds, f the density of the standard deviation, W(w) = k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz.
-    SciPy's studentized_range integrates adaptively, 20 ms a value: half the time of a comparison of ten systems.
+    1 - int f(s) W(q s) ds, f the density of the standard deviation, k the systems,
+    W(w) = k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz.
+    SciPy integrates adaptively, 20 ms a value or more: half the time of a comparison of ten systems.
     """
     from scipy.special import chdtri, gammaln, ndtr
 
