@@ -2,8 +2,8 @@
 
     python benchmarks/comparing.py [QUERIES]
 
-The second part times, for one pair and one measure, SciPy's ttest_rel, permutation_test and bootstrap (called once a pair,
-as a user without this package would), and ours for all pairs and measures at once, divided by their number.
+The second part times, for one pair and one measure, SciPy's ttest_rel, permutation_test and bootstrap (called once a
+pair, as a user without this package would), and ours for all pairs and measures at once, divided by their number.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ def executed() -> Any:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     where = {"metadata": {"path": str(NOTEBOOK.parent)}}
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where, record_timing=False).execute()
+    client = nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where, record_timing=False)
+    client.execute()
     notebook.metadata["language_info"] = {"name": "python"}  # no versions of whoever ran it last
     return notebook
 
@@ -31,7 +32,8 @@ def executed() -> Any:
 def outputs(notebook: Any) -> list[Any]:
     """What each cell shows, as text."""
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    return [output.get("text") or output["data"].get("text/markdown") or output["data"]["text/plain"] for output in shown]
+    data = [output.get("data", {}) for output in shown]
+    return [o.get("text") or d.get("text/markdown") or d["text/plain"] for o, d in zip(shown, data, strict=True)]
 
 
 def test_the_notebook_runs_and_shows_what_is_stored_in_it() -> None:

@@ -134,6 +134,11 @@ def test_an_unknown_form_is_an_error_with_the_known_ones() -> None:
         compare(labels, runs, "SRR@3").to_text("html")
 
 
+def test_a_comparison_prints_as_markdown_and_names_itself_briefly(lean_is_better: Comparison) -> None:
+    assert str(lean_is_better) == lean_is_better.to_text("markdown") == lean_is_better._repr_markdown_()
+    assert repr(lean_is_better) == "Comparison(2 systems, 2 measures, 60 queries)"
+
+
 def test_json_has_no_nan() -> None:
     import math
 

@@ -25,7 +25,7 @@ from goodgain.significance import Matrix
 __all__ = ["Comparison", "compare", "direction"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Systems held against each other on the same queries.
 
@@ -59,6 +59,13 @@ class Comparison:
             InputError: the form is unknown.
         """
         return written(self, form, places=places)
+
+    def __repr__(self) -> str:
+        measures = self.means.get_column("measure").n_unique()
+        return f"Comparison({self.systems.height} systems, {measures} measures, {self.signature['queries']:,} queries)"
+
+    def __str__(self) -> str:
+        return self.to_text("markdown")
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """Coloured tables for a terminal: `rich.print(comparison)`."""
