@@ -97,6 +97,16 @@ def test_the_other_way_round_it_is_worse() -> None:
     assert turned["significant"]
 
 
+def test_differences_that_cancel_out_but_for_rounding_are_no_verdict() -> None:
+    def share(good: int) -> dict[str, float]:
+        return {f"{'g' if k < good else 'b'}{k}": 10.0 - k for k in range(10)}
+
+    labels = {query: {f"g{k}": 2 for k in range(10)} for query in ("q1", "q2")}
+    found = quietly(labels, {"a": {"q1": share(2), "q2": share(1)}, "b": {"q1": share(3), "q2": {"b": 1.0}}}, "SRE@1")
+    assert (row(found, "SRE@1")["wins"], row(found, "SRE@1")["losses"]) == (1, 1)
+    assert row(found, "SRE@1")["difference"] == 0 and row(found, "SRE@1")["verdict"] == "equal"
+
+
 def test_classic_measures_are_better_when_higher() -> None:
     with pytest.warns(GoodgainNotice, match="low coverage"):
         found = example("late_recovery", "late", "early", measures="nDCG@10 DCGG@2 SRE@2")
@@ -230,6 +240,7 @@ def test_names_of_systems_are_free() -> None:
         ({"baseline": "c"}, "baseline 'c' is none of the systems; they are wordy, lean"),
         ({"iterations": 0}, "iterations=0: give a whole number from 1"),
         ({"resamples": 1.5}, "resamples=1.5"),
+        ({"seed": -1}, "seed=-1: give a whole number from 0"),
         ({"alpha": 5}, "alpha=5: give a number between 0 and 1"),
     ],
 )

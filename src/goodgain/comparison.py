@@ -119,7 +119,7 @@ def compare(
     """
     runs = _checked(systems, baseline)
     names = list(runs)
-    settings = Settings(seed, _count("resamples", resamples), _share(alpha))
+    settings = Settings(_whole("seed", seed, 0), _whole("resamples", resamples, 1), _share(alpha))
     asked = _at_iterations(parse_measures(measures), iterations)
     judged = read_qrels(qrels)
     needed = parse_measures([*asked, NumIter, NumResults])
@@ -160,9 +160,9 @@ def _checked(systems: Mapping[str, Any], baseline: str | None) -> dict[str, Any]
     return named
 
 
-def _count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name}={value!r}: give a whole number from 1")
+def _whole(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name}={value!r}: give a whole number from {least}")
     return value
 
 
@@ -176,7 +176,7 @@ def _at_iterations(measures: Iterable[ir_measures.Measure], last: int | None) ->
     """Ours without @, where they can have one: at 1..last, then at each query's own N."""
     if last is None:
         return list(measures)
-    _count("iterations", last)
+    _whole("iterations", last, 1)
     found: list[ir_measures.Measure] = []
     for measure in measures:
         if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":

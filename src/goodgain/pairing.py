@@ -11,6 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.significance import (
+    RESIDUE,
     Matrix,
     Vector,
     bootstrap_interval,
@@ -151,7 +152,7 @@ def _rows(
 ) -> Iterator[tuple[object, ...]]:
     """The columns of `PAIRS` from `queries` on."""
     means = row_means(matched.values)
-    differences = row_means(tests.differences)
+    differences = _without_residue_of_sums(tests.differences)
     t_holm, randomised_holm = holm(tests.t), holm(tests.randomised)
     towards = 1 if matched.better == "up" else -1
     for k, (a, b) in enumerate(pairs):
@@ -180,6 +181,12 @@ def _rows(
 def row_means(values: Matrix) -> list[float]:
     """The mean of each row, compensated as everywhere; NaN where there is no query."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
+
+
+def _without_residue_of_sums(differences: Matrix) -> list[float]:
+    """Means of the differences, 0 where they cancel out but for rounding, as 0.3 - 0.2 and 0 - 0.1 do."""
+    means = zip(row_means(differences), row_means(np.abs(differences)), strict=True)
+    return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
 def _verdict(gain: float) -> str | None:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bootstrap_interval", "effect_size", "holm", "paired_t", "randomisation", "without_residue"]
+__all__ = ["RESIDUE", "bootstrap_interval", "effect_size", "holm", "paired_t", "randomisation", "without_residue"]
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
 #: What rounding leaves of a difference that is zero in exact arithmetic, relative to what was subtracted.
-_RESIDUE = 1e-12
+RESIDUE = 1e-12
 
 #: Cells of one block of random signs or resamples: 32 MB.
 _BLOCK = 4_000_000
@@ -29,7 +29,7 @@ def without_residue(a: Matrix, b: Matrix) -> Matrix:
     Two systems with equal values must come out equal: residues of one sign would otherwise look significant.
     """
     difference = a - b
-    difference[np.abs(difference) <= _RESIDUE * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    difference[np.abs(difference) <= RESIDUE * np.maximum(np.abs(a), np.abs(b))] = 0.0
     return difference
 
 
@@ -59,7 +59,7 @@ def effect_size(differences: Matrix) -> Vector:
         return np.where(_all_zero(differences), 0.0, np.nan)
     mean = differences.mean(axis=1)
     spread = differences.std(axis=1, ddof=1)
-    constant = spread <= _RESIDUE * np.abs(mean)
+    constant = spread <= RESIDUE * np.abs(mean)
     d = mean / np.where(constant, np.nan, spread)
     return np.where(_all_zero(differences), 0.0, d)
 
@@ -79,7 +79,7 @@ def randomisation(differences: Matrix, *, seed: int = 42, resamples: int = 9_999
     """
     n = differences.shape[1]
     observed = np.abs(differences.sum(axis=1))
-    reached = observed - _RESIDUE * np.abs(differences).sum(axis=1)  # a tie counts, whatever rounding did to it
+    reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # a tie counts, whatever rounding did to it
     exact = n < 64 and 2**n <= resamples
     count = np.zeros(len(differences), dtype=np.int64)
     for signs in _all_signs(n) if exact else _random_signs(n, seed, resamples):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goodgain.significance import Matrix, Vector, without_residue
+from goodgain.significance import RESIDUE, Matrix, Vector, without_residue
 
 __all__ = ["studentized_range_sf", "tukey_hsd"]
 
@@ -43,7 +43,7 @@ def tukey_hsd(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
     a, b = (list(side) for side in zip(*pairs, strict=True))
     same = ~without_residue(values[a], values[b]).any(axis=1)
     spread = np.sqrt((residual**2).sum() / freedom / n) if freedom else 0.0
-    if spread <= 1e-12 * np.abs(values).max(initial=0.0):
+    if spread <= RESIDUE * np.abs(values).max(initial=0.0):
         return np.where(same, 1.0, np.nan)
     return np.where(same, 1.0, studentized_range_sf(np.abs(means[a] - means[b]) / spread, systems, freedom))
 
