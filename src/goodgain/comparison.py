@@ -113,7 +113,7 @@ def compare(
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
 
-    >>> found = compare({"q": {"a": 3}}, {"old": {"q": {"b": 1.0}}, "new": {"q": {"a": 1.0}}}, "SRE@1")
+    >>> found = compare({"q": {"a": 3, "b": 0}}, {"old": {"q": {"b": 1.0}}, "new": {"q": {"a": 1.0}}}, "SRE@1")
     >>> found.pairs.select("system", "against", "difference", "verdict", "wins").rows()
     [('new', 'old', 1.0, 'better', 1)]
     """
