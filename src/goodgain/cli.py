@@ -14,6 +14,8 @@ import click
 import polars as pl
 
 import goodgain
+from goodgain.compare_command import compare_files, compare_options
+from goodgain.comparison_tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.flattening import ORDERS
 from goodgain.measures import MEASURES
@@ -267,6 +269,21 @@ def _is_qrels(file: str) -> bool:
     from goodgain.formats.detecting import looks_like_qrels
 
     return looks_like_qrels(Path(file))
+
+
+@program.command()
+@compare_options
+@output_format_option("table", *FORMS)
+@order_option
+@gaps_options
+@labels_option
+@errors_option
+def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
+    """Compare two or more runs on any measures, with tests, and say which is better.
+
+    QRELS and RUN are what evaluate takes. Exit status 3: a line given with --require does not hold.
+    """
+    compare_files(qrels, runs, **options)
 
 
 def _err(text: str) -> None:
