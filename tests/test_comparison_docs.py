@@ -1,6 +1,6 @@
 """The examples of docs/comparing.md print what stands there.
 
-    python tests/test_comparison_docs.py      # writes what they print now into the page: read the diff
+python tests/test_comparison_docs.py      # writes what they print now into the page: read the diff
 """
 
 from __future__ import annotations

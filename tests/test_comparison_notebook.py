@@ -1,6 +1,6 @@
 """notebooks/compare_agents.ipynb runs from top to bottom and shows what its text says.
 
-    python tests/test_comparison_notebook.py      # writes the outputs of now into the notebook: read the diff
+python tests/test_comparison_notebook.py      # writes the outputs of now into the notebook: read the diff
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from goodgain.caveats import Facts, caveats
 from goodgain.comparison_tables import on_terminal, written
 from goodgain.declaring import GoodGainMeasure
 from goodgain.errors import GoodgainNotice, InputError, notice
-from goodgain.evaluation import Measures, Scores, evaluate
+from goodgain.evaluation import Scores, evaluate
 from goodgain.formats import Qrels, read_qrels
 from goodgain.matching import complete, matrices, means_frame, systems_frame, values_frame, with_context
 from goodgain.measures import NumIter, NumResults
-from goodgain.names import parse_measures
+from goodgain.names import Measures, parse_measures
 from goodgain.pairing import Matched, Settings, compared, pairs_of
 from goodgain.significance import Matrix
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMS", "on_terminal", "written"]
 
+
 def written(comparison: Comparison, form: str, *, places: int = 4) -> str:
     """The comparison in one of `FORMS`."""
     if form not in FORMS:
