@@ -196,6 +196,20 @@ def test_labels_by_iteration_are_those_of_the_first_occurrence(tmp_path: Path) -
     assert gg.evaluate(by_iteration, run, "nCG")["nCG"] == pytest.approx(5 / 15)
 
 
+def test_labels_by_iteration_for_a_run_numbered_from_0_are_told() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [0, 1], "doc_id": ["a", "b"], "score": 1.0})
+    qrels = pl.DataFrame({"query_id": "q", "iteration": ["1", "1"], "doc_id": ["a", "b"], "relevance": [2, 3]})
+    with pytest.warns(gg.GoodgainNotice, match="the run numbers its iterations from 0"):
+        found = gg.ledger(gg.read_qrels(qrels, labels="iteration"), run)
+    assert found["G"].to_list() == [0, 3]
+
+
+def test_flatten_gives_the_kind_of_frame_it_was_given() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "a"], "rank": 1, "score": 1.0})
+    for frame in (run, run.to_pandas(), run.to_arrow()):
+        assert type(gg.flatten(frame)) is type(frame)
+
+
 @pytest.mark.parametrize("column_2", ["-1", "1.5", "1e3"])
 def test_a_number_that_is_no_iteration_is_an_error_with_labels_by_iteration(column_2: str) -> None:
     qrels = pl.DataFrame({"query_id": "q", "iteration": [column_2], "doc_id": "a", "relevance": 1})

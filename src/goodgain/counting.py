@@ -25,11 +25,13 @@ class Counts(NamedTuple):
         ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N.
         pools: one row per query of the qrels: N, GoodPool, GainPool.
         renumbered: queries whose iteration numbers had gaps that were closed.
+        lowest: the lowest number of an iteration in the run; None for an empty run.
     """
 
     ledger: pl.DataFrame
     pools: pl.DataFrame
     renumbered: int
+    lowest: int | None
 
 
 def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
@@ -56,9 +58,10 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     counted = _per_iteration(rows, carried_to(rows, judgments), rels, labels)
     numbered = _dense(counted)
     renumbered = _renumbered(numbered)
+    lowest: Any = numbered.get_column("number").min()
     largest = collected(judgments) if labels is None else _largest(collected(judgments))
     pools = _pools(largest, rels, numbered)
-    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered) for k, rel in enumerate(rels)}
+    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered, lowest) for k, rel in enumerate(rels)}
 
 
 def _per_iteration(

@@ -26,7 +26,7 @@ from goodgain.version import __version__
 __all__ = ["Scores", "counted", "evaluate", "flatten", "good_gain_scores", "ledger"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scores:
     """The scores of one run.
 
@@ -47,6 +47,10 @@ class Scores:
             {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
         )
         return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value:.4f}" for name, value in self.means.items())
+        return f"Scores({values}; {self.signature['queries']} queries)"
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float:
         """The value of one measure, however it is spelled."""
@@ -125,6 +129,11 @@ def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts
             "were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read the run "
             "with gaps='empty' (--gaps empty)"
         )
+    if qrels.labels is not None and first.lowest == 0:
+        notice(
+            "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
+            "only the labels for any iteration, and each later one those of its own number"
+        )
     if len(first.ledger) and not first.pools.get_column("N").sum():
         queries = first.ledger.get_column("query_id")[0], first.pools.get_column("query_id")[0]
         notice(
@@ -194,7 +203,7 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
     judged, searched = read_qrels(qrels), read_run(run)
     counts = counted(judged, searched, sorted({base, *thresholds(asked)}))
-    rows, pools, _ = counts[base]
+    rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
     if asked:

@@ -31,7 +31,7 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _by_threshold(measures).items():
-        ledger, pools, _ = counts[rel]
+        ledger, pools = counts[rel][:2]
         rows = _continued(ledger, pools, {measure.cutoff for measure in group})
         valued = _valued(rows, group)
         at_end = pl.col("iteration") == pl.col("N")
@@ -52,7 +52,7 @@ def along_ledger(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     """
     result: pl.DataFrame | None = None
     for rel, group in _by_threshold(measures).items():
-        ledger, pools, _ = counts[rel]
+        ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
         values = _valued(rows, group).select("query_id", "iteration", *(str(measure) for measure in group))
         result = values if result is None else result.join(values, on=["query_id", "iteration"])
