@@ -81,7 +81,7 @@ def _of_query(query: str, rows: list[RunRow], gaps: str | None, first: int) -> l
     if None in numbers:
         if len(words) > 1:
             raise ValueError(f"query {query}: column 2 holds {sorted(words)}")
-        return [Iteration(None, _in_order(rows))]
+        return [Iteration(first, _in_order(rows))]  # a classic run: its one search is the first, for labels too
     present = sorted(n for n in numbers if n is not None)
     if gaps == "empty":
         if present[0] < first:

@@ -38,18 +38,33 @@ def classic_scores(
     Raises:
         MeasureError: no provider computes a measure, or none can with these labels or query ids.
     """
-    means: dict[ir_measures.Measure, float] = {}
-    rows: list[tuple[str, str, float]] = []
+    values: dict[ir_measures.Measure, dict[str, float]] = {}
     if measures:
         ranking = run.flattened(order)
         labels = _labels(qrels, run)
-        for (host, labelling), named in _together(measures, labels, provider).items():
+        groups = _together(measures, labels, provider)
+        for (host, labelling), named in groups.items():
             check_provider(host, list(named), labels, ranking)
-            found = _calculated(host, list(named), labels.with_columns(labelling.relevance), ranking)
-            means.update((named[measure], float(value)) for measure, value in found.aggregated.items())
-            rows.extend((row.query_id, str(named[row.measure]), float(row.value)) for row in found.per_query)
+            for metric in _calculated(host, list(named), labels.with_columns(labelling.relevance), ranking):
+                values.setdefault(named[metric.measure], {})[metric.query_id] = float(metric.value)
+        if len({host.NAME for host, _ in groups}) > 1:  # as ir_measures does; Accuracy alone leaves queries out
+            for query_id in sorted(set(labels.get_column("query_id"))):
+                for measure in measures:
+                    values.setdefault(measure, {}).setdefault(query_id, measure.DEFAULT)
+    rows = [(query_id, str(measure), value) for measure in values for query_id, value in values[measure].items()]
     types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
-    return Classic(means, pl.DataFrame(rows, schema=types, orient="row"))
+    return Classic(
+        {measure: _aggregated(measure, values.get(measure, {})) for measure in measures},
+        pl.DataFrame(rows, schema=types, orient="row"),
+    )
+
+
+def _aggregated(measure: ir_measures.Measure, values: dict[str, float]) -> float:
+    """By the host's own rule, and in its order: then it is the host's number to the last digit."""
+    aggregator = measure.aggregator()
+    for value in values.values():
+        aggregator.add(value)
+    return float(aggregator.result())
 
 
 def _labels(qrels: Qrels, run: Run) -> pl.DataFrame:
@@ -84,7 +99,7 @@ def _together(
 
 def _calculated(
     host: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
-) -> ir_measures.CalcResults:
+) -> list[ir_measures.Metric]:
     """Hand a provider the form it would make itself: what is made in columns here is made row by row there."""
     qrels: Any
     run: Any
@@ -95,11 +110,11 @@ def _calculated(
     else:
         qrels, run = _as_dict(labels, "relevance"), _as_dict(ranking, "score")
     try:
-        return host.calc(measures, qrels, run)  # type: ignore[no-any-return]  # every provider returns this
-    except subprocess.CalledProcessError as error:
+        return list(host.iter_calc(measures, qrels, run))
+    except (subprocess.CalledProcessError, ZeroDivisionError) as error:
         raise MeasureError(
-            f"gdeval failed on {', '.join(map(str, measures))}: it divides by zero where a query has no label above 0; "
-            "leave them out"
+            f"{', '.join(map(str, measures))}: provider {host.NAME} of ir_measures fails on this input ({error}); "
+            "leave the measure out"
         ) from error
 
 

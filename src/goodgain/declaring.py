@@ -110,6 +110,10 @@ class GoodGainMeasure(ir_measures.Measure):
         value = self.declaration.value
         return value if isinstance(value, Choice) else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled by name: the class of a measure is made from its declaration."""
+        return _named, (self.NAME, self.params)
+
     def validate_params(self) -> None:
         """Raise `MeasureError` where a cutoff is missing; wrong parameters were refused when the measure was made."""
         if self.declaration.cutoff == "required" and self.cutoff is None:
@@ -133,6 +137,12 @@ class GoodGainMeasure(ir_measures.Measure):
         if isinstance(value, Choice):
             return value.values[self.params.get(value.parameter, value.default)]
         return value
+
+
+def _named(name: str, params: dict[str, Any]) -> GoodGainMeasure:
+    from goodgain.measures import MEASURES  # which needs this module first
+
+    return type(MEASURES[name])(**params)
 
 
 def _or(declaration: Declaration) -> str:

@@ -28,7 +28,7 @@ def ratio(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     return pl.when(b != 0).then(a / b).otherwise(0.0)
 
 
-w = 1 / (i + 1).log(2)
+w = 1 / (i.clip(lower_bound=1) + 1).log(2)  # at i = 0 nothing is weighted, and 1/log2(1) is no number
 gain_per_result = ratio(G, R)
 
 _GUIDELINE = "Retrieved Good Gain guideline, "

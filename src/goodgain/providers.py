@@ -12,6 +12,8 @@ from goodgain.errors import MeasureError
 
 __all__ = ["check_provider", "chosen_provider"]
 
+_GDEVAL_MOST = 4
+
 
 def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     """The provider asked for, or the one ir_measures would pick for the measure.
@@ -60,6 +62,9 @@ def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> No
             f"{names}: gdeval takes query ids that are numbers only, and there is {odd[0]!r}; number the queries, or write "
             "nDCG(gains={1:1,2:3,3:7}), which is exponential gain for labels up to 3"
         )
+    largest = labels.get_column("relevance").max()
+    if largest is not None and largest > _GDEVAL_MOST:  # type: ignore[operator]  # a number
+        raise MeasureError(f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and there is {largest:g}; map the labels")
     doc_ids = pl.concat([labels.get_column("doc_id"), ranking.get_column("doc_id")])
     blank = doc_ids.filter(doc_ids.str.contains(r"\s"))
     if len(blank):

@@ -225,18 +225,23 @@ def _no_judged_nothing(frame: pl.DataFrame, rows: Rows) -> None:
 
 
 def _one_label_a_document(frame: pl.DataFrame, rows: Rows, name: str | None) -> Qrels:
-    if frame.get_column("iteration").str.contains(_POSITIVE).any():
+    key = ["query_id", "doc_id"]
+    by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
+    hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
+    labels = subtopics = frame
+    if frame.select(hashed.n_unique()).item() < frame.height:  # distinct hashes are distinct pairs, and sooner counted
+        remedy = "keep the one that is right"
+        if by_iteration:
+            remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
+        _no_contradiction(frame, rows, key, remedy)
+        labels = frame.unique(key, keep="first", maintain_order=True)
+        subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
+    if by_iteration:
         notice(
             f"{rows.label}: column 2 holds positive integers and was ignored, as every tool does; if they are the "
             "iterations the labels belong to, read the qrels with labels='iteration' (--labels iteration)"
         )
-    key = ["query_id", "doc_id"]
-    hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
-    if frame.select(hashed.n_unique()).item() == frame.height:  # distinct hashes are distinct pairs, and sooner counted
-        return Qrels(frame, name=name)
-    _no_contradiction(frame, rows, key)
-    subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
-    return Qrels(frame.unique(key, keep="first", maintain_order=True), name=name, rows=subtopics)
+    return Qrels(labels, name=name, rows=subtopics)
 
 
 def _one_label_an_iteration(frame: pl.DataFrame, rows: Rows, name: str | None) -> Qrels:
@@ -252,7 +257,7 @@ def _one_label_an_iteration(frame: pl.DataFrame, rows: Rows, name: str | None) -
         )
     )
     key = ["query_id", "doc_id", "iteration"]
-    _no_contradiction(numbered, rows, key)
+    _no_contradiction(numbered, rows, key, "keep the one that is right")
     distinct = numbered.unique(key, keep="first", maintain_order=True)
     differing = differing_labels(distinct)
     if differing:
@@ -263,7 +268,7 @@ def _one_label_an_iteration(frame: pl.DataFrame, rows: Rows, name: str | None) -
     return Qrels(distinct, labels="iteration", name=name)
 
 
-def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str]) -> None:
+def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str], remedy: str) -> None:
     """Two different labels for one key raise `InputError` with both lines."""
     judged = frame.with_row_index("row")
     clashing = (
@@ -277,11 +282,10 @@ def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str]) -> None:
     first = clashing.item(0, "row")
     one = judged.filter(pl.col("row") == first)
     same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
-    other = same.filter(pl.col("relevance") != one.item(0, "relevance")).get_column("row").min()
+    other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
     what = "query and document" if len(key) == 2 else "query, document and iteration"
     raise InputError(
-        f"{rows.where(first)} and {rows.where(int(other))} have different labels for one {what}; "  # type: ignore[arg-type]  # a row number
-        "keep the one that is right"
+        f"{rows.where(first)} and {rows.where(other)} have different labels for one {what}; {remedy}"
     )
 
 

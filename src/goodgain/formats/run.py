@@ -191,6 +191,9 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
         by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
         counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         frame = by_score.with_columns(rank=counted).sort("row").drop("row")
+    ranks = frame.get_column("rank")
+    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
+        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
     if "score" not in frame.columns:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
     return frame.select(name for name in RUN.columns if name in frame.columns)

@@ -45,8 +45,8 @@ def read_text(
 ) -> tuple[pl.DataFrame, TextLines]:
     """Columns of a text file, and the way back from a row to its line.
 
-    Ids come as text, `iteration` as text or, where every one is a whole number, as Int64, other numbers as Int64 or
-    Float64. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
+    Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
+    as text otherwise. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
     if content.data[:3] == _BOM:
         content = Content(content.data[3:])
@@ -80,7 +80,7 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
             frame = pl.read_csv(source, separator=separator, has_header=False, quote_char=None, schema=schema, glob=False)
         except pl.exceptions.PolarsError:
             continue
-        return _numbers_made_whole(frame, table) if _is_sound(frame, table) else None
+        return frame if _is_sound(frame, table) else None
     return None
 
 
@@ -92,15 +92,6 @@ def _is_sound(frame: pl.DataFrame, table: TextTable) -> bool:
     """Whether no field was missing and every number is finite."""
     finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
     return bool(frame.select(pl.all_horizontal(*finite, *(pl.col(name).null_count() == 0 for name in table.fields))).item())
-
-
-def _numbers_made_whole(frame: pl.DataFrame, table: TextTable) -> pl.DataFrame:
-    """Ranks are integers in almost every file: then they are integers here, and are written as such again."""
-    if "rank" in table.numbers and frame.schema["rank"] == pl.Float64:
-        ranks = frame.get_column("rank")
-        if bool((ranks.round() == ranks).all()) and (ranks.abs().max() or 0) < 2**53:  # type: ignore[operator]  # a number
-            return frame.with_columns(ranks.cast(pl.Int64))
-    return frame
 
 
 def _read_line_by_line(
@@ -121,8 +112,7 @@ def _read_line_by_line(
         for name, field in zip(table.fields, fields, strict=True):
             columns[name].append(float(field) if name in table.numbers else field)  # type: ignore[arg-type]  # by name
     skipped.report(label)
-    frame = pl.DataFrame(columns, schema=_types(table, pl.Float64))
-    return _numbers_made_whole(frame, table), TextLines(label, content, lines)
+    return pl.DataFrame(columns, schema=_types(table, pl.Float64)), TextLines(label, content, lines)
 
 
 def _fields(line: bytes, table: TextTable) -> tuple[list[str], str]:
