@@ -24,7 +24,7 @@ from goodgain.scoring import scored
 
 __all__ = ["Given", "parse_metric", "values"]
 
-_METRIC = re.compile(r"(?P<name>[^@]+?)(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
+_AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
@@ -41,7 +41,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
     name = re.split("@|-l", metric, maxsplit=1)[0]
     if name not in HOST_NAMES or metric_labels.get(name) != str(HOST_NAMES[name]):
         return None
-    parts = _METRIC.fullmatch(metric)
+    parts = _AFTER_NAME.fullmatch(metric.removeprefix(name))
     if parts is None:
         raise MeasureError(f"{metric!r}: write {name}, {name}@3 for a cutoff in iterations, {name}@3-l2.5 for a threshold")
     cutoff, rel = parts["cutoff"], parts["rel"]
