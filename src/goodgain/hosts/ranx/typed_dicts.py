@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numba import njit, types  # type: ignore[import-untyped]  # numba has no types
 from numba.typed import Dict as TypedDict  # type: ignore[import-untyped]  # numba has no types
 from numba.typed import List as TypedList
 
 __all__ = ["table", "typed_dict"]
+
+Codes = np.ndarray[Any, np.dtype[np.uint32]]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
@@ -38,12 +42,19 @@ def typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
 def table(of_queries: Any, value: str) -> pl.DataFrame:
     """query_id, doc_id and the number (`value`, Float64) of every entry of a typed dict."""
     codes, lengths, values, sizes = _flat(of_queries)
-    text = codes.tobytes().decode("utf-32-le")
-    ends = np.cumsum(lengths)
-    doc_ids = [text[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
-    return pl.DataFrame([query_ids, pl.Series("doc_id", doc_ids, dtype=pl.String), pl.Series(value, values)])
+    return pl.DataFrame([query_ids, _texts(codes, lengths).alias("doc_id"), pl.Series(value, values)])
+
+
+def _texts(codes: Codes, lengths: Numbers) -> pl.Series:
+    """Texts of these lengths from their code points one after the other, all at once."""
+    characters = codes.tobytes().decode("utf-32-le").encode()
+    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # of a character in UTF-8
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = starts[np.concatenate([[0], np.cumsum(lengths)])].astype(np.int64)
+    array = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(characters))
+    return pl.Series(pl.from_arrow(array), dtype=pl.String)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
