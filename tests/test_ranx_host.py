@@ -221,10 +221,10 @@ def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
 def test_bare_arrays_have_no_ids_and_are_one_clear_error() -> None:
     arrays = host.Run(RUN).to_typed_list()
     labels = host.Qrels(QRELS).to_typed_list()
-    with pytest.raises(gg.InputError, match="ids of documents.*ranx.Qrels"):
+    with pytest.raises(gg.InputError, match=r"ids of documents.*ranx\.Qrels"):
         ranx.evaluate(labels, arrays, "srr")
     assert ranx.evaluate(labels, arrays, "mrr") == 0.75
-    with pytest.raises(gg.InputError, match="goodgain.hosts.ranx.Run"):
+    with pytest.raises(gg.InputError, match=r"goodgain\.hosts\.ranx\.Run"):
         ranx.evaluate(host.Qrels(QRELS), np.zeros((2, 1, 2)), "srr")
 
 

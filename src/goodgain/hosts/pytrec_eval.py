@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-import pytrec_eval  # type: ignore[import-untyped]  # pytrec_eval has no types
+import pytrec_eval
 
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
-from goodgain.errors import MeasureError
 from goodgain.evaluation import counted, good_gain_scores
 from goodgain.formats import read_qrels, read_run
 from goodgain.hosts.host_names import HOST_NAMES
@@ -83,13 +82,13 @@ class RelevanceEvaluator:
         Raises:
             InputError: the run cannot be read.
         """
-        run = read_run(scores)
+        source = scores if isinstance(scores, Mapping) else read_run(scores)
         values: dict[str, dict[str, float]] = {}
         if self._theirs is not None:
-            ranking = scores if isinstance(scores, Mapping) else _as_dict(run.flattened(), "score")
+            ranking = source if isinstance(source, Mapping) else _as_dict(source.flattened(), "score")
             values = self._theirs.evaluate(ranking)
         if self._ours:
-            measures = list(self._ours.values())
+            run, measures = read_run(source), list(self._ours.values())
             counts = counted(self._qrels, run, thresholds(measures))
             table = good_gain_scores(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]
@@ -106,7 +105,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     """
     if _ours(measure, DEFAULT_REL):
         return sum(values) / len(values)
-    return float(pytrec_eval.compute_aggregated_measure(measure, values))
+    return float(pytrec_eval.compute_aggregated_measure(measure, list(values)))
 
 
 def _ours(name: str, rel: float) -> dict[str, GoodGainMeasure]:

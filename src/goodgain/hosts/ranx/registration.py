@@ -22,8 +22,8 @@ from goodgain.hosts.ranx.report import Report
 __all__ = ["register", "unregister"]
 
 # The attribute ranx.meta.evaluate is the function; the module has to be asked for by name.
-_evaluate = sys.modules["ranx.meta.evaluate"]
-_compare = sys.modules["ranx.meta.compare"]
+_evaluate: Any = sys.modules["ranx.meta.evaluate"]
+_compare: Any = sys.modules["ranx.meta.compare"]
 
 
 Function = Callable[..., Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.declaring import GoodGainMeasure
@@ -34,7 +33,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         if self._ours and twice:
             raise InputError(f"two runs have the name {twice[0]!r}; give each its own: goodgain.hosts.ranx.Run(source, name=...)")
         down = {metric for metric, measure in self._ours.items() if measure.declaration.better == "down"}
-        self.win_tie_loss = {
+        self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
             pair: {metric: _swapped(found) if metric in down else found for metric, found in by_metric.items()}
             for pair, by_metric in self.win_tie_loss.items()
         }
