@@ -54,7 +54,9 @@ def test_every_measure_of_every_query_is_the_oracles(labels: str | None) -> None
     found: dict[str, dict[str, float]] = {name: {} for name in NAMES}
     for query_id, name, value in scores.per_query.iter_rows():
         found[name][query_id] = value
-    tables = {rel: oracle.count(run, rows, rel=rel, labels=labels) for rel in {oracle.parse(name).rel for name in NAMES}}
+    tables = {
+        rel: oracle.count(run, rows, rel=rel, labels=labels) for rel in {oracle.parse(name).rel for name in NAMES}
+    }
     for name in NAMES:
         measure, at, rel, pool = oracle.parse(name)
         wanted = {query: oracle.value(tables[rel], query, measure, at=at, pool=pool) for query in tables[rel].pools}

@@ -67,7 +67,12 @@ def test_ids_are_used_as_they_stand(tmp_path: Path) -> None:
 
 
 def test_a_classic_run_is_one_iteration_and_any_base_will_do(tmp_path: Path) -> None:
-    for column_2, numbers in ((("Q0", "Q0"), [1, 1]), (("0", "0"), [0, 0]), (("0", "1"), [0, 1]), (("5", "06"), [5, 6])):
+    for column_2, numbers in (
+        (("Q0", "Q0"), [1, 1]),
+        (("0", "0"), [0, 0]),
+        (("0", "1"), [0, 1]),
+        (("5", "06"), [5, 6]),
+    ):
         path = tmp_path / "base.run"
         path.write_text("".join(f"q {value} d{k} {k} 1 t\n" for k, value in enumerate(column_2, 1)))
         run = gg.read_run(path)
@@ -147,7 +152,9 @@ def test_numbers_as_ids_match_their_text() -> None:
 
 
 def test_without_ranks_the_order_is_by_score_then_doc_id_descending() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2], "doc_id": list("abcd"), "score": [1.0, 2.0, 2.0, 9.0]})
+    run = pl.DataFrame(
+        {"query_id": "q", "iteration": [1, 1, 1, 2], "doc_id": list("abcd"), "score": [1.0, 2.0, 2.0, 9.0]}
+    )
     assert gg.flatten(run)["doc_id"].to_list() == ["c", "b", "a", "d"]
 
 
@@ -225,7 +232,9 @@ runs = st.fixed_dictionaries(
 
 
 @settings(deadline=None, max_examples=60)
-@given(rows=st.lists(st.tuples(runs, tame), min_size=1, max_size=12), ending=st.sampled_from(["run", "run.gz", "run.zst"]))
+@given(
+    rows=st.lists(st.tuples(runs, tame), min_size=1, max_size=12), ending=st.sampled_from(["run", "run.gz", "run.zst"])
+)
 def test_write_then_read_is_the_identity_in_trec_text(rows: list, ending: str, tmp_path_factory: object) -> None:
     frame = pl.DataFrame([row | {"doc_id": doc, "tag": "t"} for row, doc in rows])
     path = tmp_path_factory.mktemp("w") / f"a.{ending}"  # type: ignore[attr-defined]  # pytest's factory
@@ -263,7 +272,9 @@ def test_whole_labels_are_written_as_whole_numbers(tmp_path: Path) -> None:
 
 
 def test_white_space_in_ids_is_written_as_percent_codes_with_the_count(tmp_path: Path) -> None:
-    run = pl.DataFrame({"query_id": ["q 1", "q 1", "q2"], "doc_id": ["a\tb", "c\u3000d\x85", "e"], "score": [2.0, 1.0, 1.0]})
+    run = pl.DataFrame(
+        {"query_id": ["q 1", "q 1", "q2"], "doc_id": ["a\tb", "c\u3000d\x85", "e"], "score": [2.0, 1.0, 1.0]}
+    )
     with pytest.warns(gg.GoodgainNotice, match="in 4 ids were written as %XX"):
         gg.write_run(run, tmp_path / "a.run")
     lines = (tmp_path / "a.run").read_text(encoding="utf-8").splitlines()

@@ -16,9 +16,9 @@ from ir_measures import ERR, RBP, RR, Accuracy, Compat, Judged, NumRet, P, alpha
 
 import goodgain as gg
 import oracle_flattening
-from oracle import RunRow
 from goodgain.hosts.ir_measures import register
 from goodgain.measures import MEASURES
+from oracle import RunRow
 from random_runs import Shape, make_case
 from tables import no_notices, qrels_frame, run_frame
 
@@ -52,7 +52,9 @@ def repeating_case() -> tuple[gg.Run, gg.Qrels, dict[str, dict[str, float]], dic
     run, rows, _ = make_case(random, shape)
     run = [row._replace(query_id=row.query_id.removeprefix("q")) for row in run]
     rows = [row._replace(query_id=row.query_id.removeprefix("q")) for row in rows]
-    ends = {row.query_id: row.iteration for row in sorted(run, key=lambda row: row.iteration)}  # Accuracy divides by zero
+    ends = {
+        row.query_id: row.iteration for row in sorted(run, key=lambda row: row.iteration)
+    }  # Accuracy divides by zero
     run += [RunRow(query, last, "unjudged", 99, -1.0) for query, last in ends.items()]  # where nothing stands behind
     ranking = {query: dict(docs) for query, docs in oracle_flattening.flatten(run).items() if docs}
     labels: dict[str, dict[str, int]] = {}
@@ -81,7 +83,7 @@ def test_mixed_calls_are_right_for_every_provider(provider: str) -> None:
         assert {measure: mixed[measure] for measure in ours} == pytest.approx({m: alone[m] for m in ours}, abs=1e-12)
     assert ir_measures.providers.registry[provider].is_available()
     chosen = [one for one in ir_measures.DefaultPipeline.providers if one.supports(classic[-1]) and one.is_available()]
-    assert chosen[0].NAME == provider
+    assert provider == chosen[0].NAME
 
 
 def test_all_providers_in_one_call() -> None:
@@ -156,9 +158,10 @@ def test_no_measure_of_ir_measures_was_replaced() -> None:
 def test_runs_and_measures_can_be_copied_and_pickled() -> None:
     run, qrels, _, _ = repeating_case()
     for make in (copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
-        assert gg.evaluate(make(qrels), make(run), make([gg.SRE(rel=3) @ 2])).mean() == gg.evaluate(
-            qrels, run, "SRE(rel=3)@2"
-        ).mean()
+        assert (
+            gg.evaluate(make(qrels), make(run), make([gg.SRE(rel=3) @ 2])).mean()
+            == gg.evaluate(qrels, run, "SRE(rel=3)@2").mean()
+        )
 
 
 def test_a_run_is_a_frame_to_whoever_asks() -> None:
@@ -215,9 +218,9 @@ def test_subtopics_reach_diversity_measures(tmp_path: Path) -> None:
     assert gg.evaluate(qrels, run, [alpha_nDCG @ 3]).mean() == pytest.approx(
         {str(m): v for m, v in wanted.items()}, abs=1e-12
     )
-    assert ir_measures.calc_aggregate([alpha_nDCG @ 3, gg.CG], qrels, gg.read_run(run))[alpha_nDCG @ 3] == pytest.approx(
-        wanted[alpha_nDCG @ 3], abs=1e-12
-    )
+    assert ir_measures.calc_aggregate([alpha_nDCG @ 3, gg.CG], qrels, gg.read_run(run))[
+        alpha_nDCG @ 3
+    ] == pytest.approx(wanted[alpha_nDCG @ 3], abs=1e-12)
     assert len(qrels) == 3
 
 
@@ -255,9 +258,16 @@ def test_a_provider_that_divides_by_zero_is_one_clear_error() -> None:
         gg.evaluate({"1": {"a": 1}}, {"1": {"a": 1.0}}, "Accuracy")
 
 
+def test_bpref_is_refused_where_pytrec_eval_would_crash_the_process() -> None:
+    with pytest.raises(gg.MeasureError, match="crashes on a query that has labels below 0 only, and 'q2' is one"):
+        gg.evaluate({"q1": {"a": 2}, "q2": {"a": -1}}, {"q1": {"a": 1.0}, "q2": {"a": 1.0}}, "Bpref nDCG@10")
+
+
 def test_unknown_and_missing_providers_are_said() -> None:
-    with pytest.raises(gg.MeasureError, match="provider 'trec' is unknown to ir_measures; it has .*pytrec_eval"):
+    with pytest.raises(gg.MeasureError, match=r"provider 'trec' is unknown to ir_measures; it has .*pytrec_eval"):
         gg.evaluate(FRACTIONAL, RANKING, "P@4", provider="trec")
-    with pytest.raises(gg.MeasureError, match=r"RR@10: provider pytrec_eval computes it|no provider|provider pytrec_eval"):
+    with pytest.raises(
+        gg.MeasureError, match=r"RR@10: provider pytrec_eval computes it|no provider|provider pytrec_eval"
+    ):
         gg.evaluate(FRACTIONAL, RANKING, "RR@10", provider="pytrec_eval")
     assert gg.evaluate(FRACTIONAL, RANKING, "RR@10", provider="msmarco")["RR@10"] == 0.5

@@ -144,7 +144,9 @@ def _print_table(rows: list[tuple[str, str, float]], names: list[str], places: i
         for heading in ["query", *map(_headed, names)]:
             table.add_column(heading, justify="left" if heading == "query" else "right")
         for query_id, of_query in values.items():
-            table.add_row(query_id, *(of_query.get(name, "") for name in names), end_section=query_id == list(values)[-2:][0])
+            table.add_row(
+                query_id, *(of_query.get(name, "") for name in names), end_section=query_id == list(values)[-2:][0]
+            )
     else:
         table.add_column("measure")
         table.add_column("value", justify="right")
@@ -161,8 +163,10 @@ def _headed(name: str) -> str:
 
 def _tell(signature: dict[str, Any]) -> None:
     """On stderr: how many queries the numbers stand for, and how they were made."""
-    absent, unknown = signature["absent_from_run"], signature["without_judgments"]
-    _err(f"queries: {signature['queries']} scored, {absent} of them absent from the run; {unknown} of the run without judgments, left out")
+    _err(
+        f"queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run; "
+        f"{signature['without_judgments']} of the run without judgments, left out"
+    )
     shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
     shown["unjudged"] = f"{signature['unjudged']:.4f}"
     _err("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()))
@@ -243,7 +247,9 @@ def validate(file: str, labels: str | None, errors: str) -> None:
     if _is_qrels(file):
         frame = goodgain.read_qrels(file, labels=labels, errors=errors).frame
         good = frame.filter(pl.col("relevance") >= 2).height
-        print(f"{file}: qrels, {frame.get_column('query_id').n_unique()} queries, {frame.height} labels, {good} of them >= 2")
+        print(
+            f"{file}: qrels, {frame.get_column('query_id').n_unique()} queries, {frame.height} labels, {good} of them >= 2"
+        )
         return
     rows = goodgain.read_run(file, errors=errors).rows
     results = rows.filter(pl.col("doc_id") != "-")

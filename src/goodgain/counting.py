@@ -17,8 +17,6 @@ from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
 __all__ = ["Counts", "count"]
 
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-
 
 class Counts(NamedTuple):
     """What one threshold makes of a run and qrels.
@@ -53,8 +51,8 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
-    rows: Frame = deferred(nw.from_native(run))
-    judgments: Frame = nw.from_native(qrels)
+    rows = deferred(nw.from_native(run))
+    judgments: nw.LazyFrame[Any] = nw.from_native(qrels)
     counted = _per_iteration(rows, carried_to(rows, judgments), rels, labels)
     numbered = _dense(counted)
     renumbered = _renumbered(numbered)
@@ -63,7 +61,9 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered) for k, rel in enumerate(rels)}
 
 
-def _per_iteration(run: Frame, qrels: Frame, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+def _per_iteration(
+    run: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], rels: Sequence[float], labels: str | None
+) -> pl.DataFrame:
     """Per (query, number in the run): R, UR, Unjudged, and GR and G for each threshold."""
     is_result = nw.col("doc_id") != EMPTY_DOC
     returned = (
@@ -90,7 +90,7 @@ def _sums(rels: Sequence[float]) -> list[str]:
     return ["UR", "Unjudged", *(f"{name}{k}" for name in ("GR", "G") for k in range(len(rels)))]
 
 
-def _labelled(firsts: Frame, qrels: Frame, labels: str | None) -> Frame:
+def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
     """First occurrences with their label, null where there is none."""
     if labels is None:
         return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")

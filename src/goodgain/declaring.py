@@ -87,7 +87,7 @@ class GoodGainMeasure(ir_measures.Measure):
     declaration: Declaration
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: _plain(value) for name, value in params.items()})
+        super().__init__(**{name: _plain(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         for name, value in self.params.items():
             self._check(name, value)
 
@@ -98,9 +98,13 @@ class GoodGainMeasure(ir_measures.Measure):
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS if known != "cutoff")
             raise MeasureError(f"{self.NAME} has no parameter {name!r}; it takes {takes or 'none'}")
         if name == "cutoff" and (not isinstance(value, int) or value < 1):
-            raise MeasureError(f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1; write {self.NAME}@3")
+            raise MeasureError(
+                f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1; write {self.NAME}@3"
+            )
         if name == "rel" and not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
-            raise MeasureError(f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2")
+            raise MeasureError(
+                f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2"
+            )
         choices = self._choices()
         if choices is not None and name == choices.parameter and value not in choices.values:
             known = " or ".join(map(repr, choices.values))
@@ -111,13 +115,15 @@ class GoodGainMeasure(ir_measures.Measure):
         return value if isinstance(value, Choice) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled by name: the class of a measure is made from its declaration."""
-        return _named, (self.NAME, self.params)
+        """Copied and pickled by declaration, from which its class is made."""
+        return _made, (self.declaration, self.params)
 
     def validate_params(self) -> None:
         """Raise `MeasureError` where a cutoff is missing; wrong parameters were refused when the measure was made."""
         if self.declaration.cutoff == "required" and self.cutoff is None:
-            raise MeasureError(f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_or(self.declaration)}")
+            raise MeasureError(
+                f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_or(self.declaration)}"
+            )
         self.validated = True
 
     @property
@@ -139,12 +145,6 @@ class GoodGainMeasure(ir_measures.Measure):
         return value
 
 
-def _named(name: str, params: dict[str, Any]) -> GoodGainMeasure:
-    from goodgain.measures import MEASURES  # which needs this module first
-
-    return type(MEASURES[name])(**params)
-
-
 def _or(declaration: Declaration) -> str:
     return f"; {declaration.remark}" if declaration.remark else ""
 
@@ -160,29 +160,35 @@ def _plain(value: Any) -> Any:
 
 def measure(name: str, title: str, definition: str, value: pl.Expr | Choice, **details: Any) -> GoodGainMeasure:
     """Declare a measure: its ir_measures class, host names, help, docs and report labels follow from these arguments."""
-    declared = Declaration(name, title, definition, value, **details)
-    params: dict[str, ParamInfo] = {}
+    return _made(Declaration(name, title, definition, value, **details), {})
+
+
+def _made(declared: Declaration, params: dict[str, Any]) -> GoodGainMeasure:
+    supported: dict[str, ParamInfo] = {}
     if declared.uses_rel:
-        params["rel"] = _REL
-    if isinstance(value, Choice):
-        params[value.parameter] = ParamInfo(
-            dtype=str, choices=list(value.values), default=value.default, desc=value.description
+        supported["rel"] = _REL
+    if isinstance(declared.value, Choice):
+        supported[declared.value.parameter] = ParamInfo(
+            dtype=str,
+            choices=list(declared.value.values),
+            default=declared.value.default,
+            desc=declared.value.description,
         )
     if declared.cutoff != "none":
-        params["cutoff"] = _CUTOFF
+        supported["cutoff"] = _CUTOFF
     kind = type(
-        f"_{name}",
+        f"_{declared.name}",
         (GoodGainMeasure,),
         {
-            "__doc__": f"{title}.\n\n{definition}\n\nSource: {declared.section}.",
+            "__doc__": f"{declared.title}.\n\n{declared.definition}\n\nSource: {declared.section}.",
             "__module__": __name__,
-            "__name__": name,
-            "NAME": name,
-            "PRETTY_NAME": title,
-            "SHORT_DESC": definition,
-            "SUPPORTED_PARAMS": params,
+            "__name__": declared.name,
+            "NAME": declared.name,
+            "PRETTY_NAME": declared.title,
+            "SHORT_DESC": declared.definition,
+            "SUPPORTED_PARAMS": supported,
             "declaration": declared,
         },
     )
-    made: GoodGainMeasure = kind()
+    made: GoodGainMeasure = kind(**params)
     return made

@@ -14,11 +14,11 @@ __all__ = ["carried_to", "collected", "deferred"]
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
-def deferred(frame: Frame) -> Frame:
+def deferred(frame: Frame) -> nw.LazyFrame[Any]:
     """The same rows as a lazy frame, where that is better: in Polars, so that `collected` can stream them."""
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         return frame.lazy()
-    return frame
+    return frame  # type: ignore[return-value]  # a frame in memory has the methods that the row work needs
 
 
 def collected(frame: Frame) -> pl.DataFrame:
@@ -34,20 +34,27 @@ def collected(frame: Frame) -> pl.DataFrame:
     return frame.collect("polars").to_native()  # type: ignore[no-any-return]  # a Polars frame, as asked for
 
 
-def carried_to(run: Frame, qrels: Frame) -> Frame:
-    """The qrels on the engine of the run, so that the two can be joined there."""
+def carried_to(run: nw.LazyFrame[Any], qrels: Frame) -> nw.LazyFrame[Any]:
+    """The qrels on the engine of the run, so that the two can be joined there.
+
+    Raises:
+        InputError: there is no way to carry them to this engine.
+    """
     if isinstance(run, nw.LazyFrame) == isinstance(qrels, nw.LazyFrame) and run.implementation == qrels.implementation:
-        return qrels
-    small = collected(qrels)
+        return deferred(qrels)
+    return deferred(nw.from_native(_carried(run, collected(qrels))))
+
+
+def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if run.implementation.is_polars():
-        return nw.from_native(small.lazy() if isinstance(run, nw.LazyFrame) else small)
+        return small.lazy()
     if run.implementation.is_pandas():
-        return nw.from_native(small.to_pandas())
+        return small.to_pandas()
     if run.implementation.is_pyarrow():
-        return nw.from_native(small.to_arrow())
+        return small.to_arrow()
     if run.implementation.is_duckdb():
         judgments = small.to_arrow()  # noqa: F841  # DuckDB finds it by its name, on the run's own connection
-        return nw.from_native(run.to_native().query("run", "SELECT * FROM judgments"))
+        return run.to_native().query("run", "SELECT * FROM judgments")
     raise InputError(
         f"qrels cannot be carried to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,12 @@ from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
-from goodgain.names import parse_measure, parse_measures
+from goodgain.measures import MEASURES
+from goodgain.names import Measures, parse_measure, parse_measures
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
 __all__ = ["Scores", "counted", "evaluate", "flatten", "good_gain_scores", "ledger"]
-
-Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,9 @@ class Scores:
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set."""
-        position = pl.col("measure").replace_strict({name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64)
+        position = pl.col("measure").replace_strict(
+            {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
+        )
         return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float:
@@ -107,9 +108,7 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     )
 
 
-def good_gain_scores(
-    measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]
-) -> pl.DataFrame:
+def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
     if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
         notice(NO_ITERATIONS)
@@ -151,7 +150,7 @@ def _signature(
 ) -> dict[str, Any]:
     first = next(iter(counts.values()))
     ledger = first.ledger.join(first.pools.select("query_id"), on="query_id", how="semi")
-    unique = ledger.get_column("UR").sum()
+    unique, unjudged = (int(ledger.get_column(name).sum()) for name in ("UR", "Unjudged"))
     searched = first.ledger.get_column("query_id").n_unique()
     found = int((first.pools.get_column("N") > 0).sum())
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
@@ -165,7 +164,7 @@ def _signature(
         "queries": first.pools.height,
         "absent_from_run": first.pools.height - found,
         "without_judgments": searched - found,
-        "unjudged": ledger.get_column("Unjudged").sum() / unique if unique else 0.0,
+        "unjudged": unjudged / unique if unique else 0.0,
     }
 
 
@@ -191,8 +190,8 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
     [(2, 2, 1, 3.0, 0.5)]
     """
-    asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures)]
-    base = _checked_rel(rel)
+    asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
+    base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
     judged, searched = read_qrels(qrels), read_run(run)
     counts = counted(judged, searched, sorted({base, *thresholds(asked)}))
     rows, pools, _ = counts[base]
@@ -201,10 +200,6 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     if asked:
         result = result.join(along_ledger(asked, counts), on=["query_id", "iteration"], how="left")
     return result.sort("query_id", "iteration")
-
-
-def _checked_rel(rel: float) -> float:
-    return parse_measure("CG")(rel=rel).rel  # type: ignore[attr-defined,no-any-return]  # CG is ours
 
 
 def _along(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
@@ -245,5 +240,3 @@ def _like(frame: pl.DataFrame, source: Any) -> Any:
     if native.implementation.is_pandas():
         return frame.to_pandas()
     return frame.to_arrow() if native.implementation.is_pyarrow() else frame
-
-

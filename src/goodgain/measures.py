@@ -219,5 +219,7 @@ NumUnjudged = measure(
 
 #: Every measure declared above, by name.
 MEASURES: dict[str, GoodGainMeasure] = {
-    declared.declaration.name: declared for declared in list(globals().values()) if isinstance(declared, GoodGainMeasure)
+    declared.declaration.name: declared
+    for declared in list(globals().values())
+    if isinstance(declared, GoodGainMeasure)
 }

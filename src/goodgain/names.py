@@ -12,13 +12,18 @@ import ir_measures
 from goodgain.errors import MeasureError
 from goodgain.measures import DCGG, MEASURES
 
-__all__ = ["parse_measure", "parse_measures"]
+__all__ = ["Measures", "parse_measure", "parse_measures"]
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 
-def parse_measures(measures: str | ir_measures.Measure | Iterable[str | ir_measures.Measure]) -> list[ir_measures.Measure]:
+Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
+
+
+def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:
     """Measures from a text of names with blanks between them, a measure object, or any list of both; each once.
+
+    With `complete=False` a measure may lack a cutoff that it needs, as where it is shown at every iteration.
 
     Raises:
         MeasureError: a name or parameter is unknown, or there is no measure at all.
@@ -30,9 +35,9 @@ def parse_measures(measures: str | ir_measures.Measure | Iterable[str | ir_measu
     found: dict[ir_measures.Measure, None] = {}
     for item in given:
         if isinstance(item, ir_measures.Measure):
-            found[_checked(item)] = None
+            found[_checked(item) if complete else item] = None
         elif isinstance(item, str):
-            found.update((parse_measure(name), None) for name in _split(item))
+            found.update((parse_measure(name, complete=complete), None) for name in _split(item))
         else:
             raise MeasureError(f"{item!r} is no measure: give names such as 'SRE@3' or measure objects")
     if not found:
@@ -40,7 +45,7 @@ def parse_measures(measures: str | ir_measures.Measure | Iterable[str | ir_measu
     return list(found)
 
 
-def parse_measure(name: str) -> ir_measures.Measure:
+def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
     """The measure of one name, ours or any that ir_measures knows.
 
     Raises:
@@ -67,7 +72,8 @@ def parse_measure(name: str) -> ir_measures.Measure:
     known = _known(node.id)
     if cutoff is not None:
         params[known.AT_PARAM] = cutoff
-    return _checked(_made(known, params, name))
+    made = _made(known, params, name)
+    return _checked(made) if complete else made
 
 
 def _known(name: str) -> ir_measures.Measure:
@@ -90,9 +96,10 @@ def _known(name: str) -> ir_measures.Measure:
 
 def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_measures.Measure:
     try:
-        return known(**params)
+        made: ir_measures.Measure = known(**params)
     except TypeError as error:
         raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
+    return made
 
 
 def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:

@@ -35,7 +35,11 @@ def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
 
 def _remedy(able: Iterable[Any]) -> str:
     ways = [one.install_instructions() or one.NAME for one in able]
-    return f" as installed here; {' or '.join(ways)}" if ways else " with these parameters; see ir-measur.es for what it takes"
+    return (
+        f" as installed here; {' or '.join(ways)}"
+        if ways
+        else " with these parameters; see ir-measur.es for what it takes"
+    )
 
 
 def check_provider(
@@ -44,13 +48,27 @@ def check_provider(
     """Say what a provider cannot compute from this input, before it crashes or gives a wrong number.
 
     Raises:
-        MeasureError: gdeval and ids it would cut or refuse; ranx under pandas 3.
+        MeasureError: gdeval and ids it would cut or refuse; ranx under pandas 3; Bpref and a query with labels below 0
+            only.
     """
     names = ", ".join(map(str, measures))
+    if host.NAME == "pytrec_eval" and any(measure.NAME == "Bpref" for measure in measures):
+        _check_bpref(labels)
     if host.NAME == "gdeval":
         _check_gdeval(names, labels, ranking)
     if host.NAME == "ranx":
         _check_ranx(names)
+
+
+def _check_bpref(labels: pl.DataFrame) -> None:
+    """trec_eval's bpref writes outside its memory for such a query: pytrec_eval then crashes, or never ends."""
+    below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
+    if len(below_zero):
+        query_id = below_zero.get_column("query_id").sort()[0]
+        raise MeasureError(
+            f"Bpref: pytrec_eval crashes on a query that has labels below 0 only, and {query_id!r} is one; "
+            "leave Bpref out, or remove the labels of this query"
+        )
 
 
 def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
@@ -62,9 +80,11 @@ def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> No
             f"{names}: gdeval takes query ids that are numbers only, and there is {odd[0]!r}; number the queries, or write "
             "nDCG(gains={1:1,2:3,3:7}), which is exponential gain for labels up to 3"
         )
-    largest = labels.get_column("relevance").max()
-    if largest is not None and largest > _GDEVAL_MOST:  # type: ignore[operator]  # a number
-        raise MeasureError(f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and there is {largest:g}; map the labels")
+    high = labels.get_column("relevance").filter(labels.get_column("relevance") > _GDEVAL_MOST)
+    if len(high):
+        raise MeasureError(
+            f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and there is {high[0]:g}; map the labels"
+        )
     doc_ids = pl.concat([labels.get_column("doc_id"), ranking.get_column("doc_id")])
     blank = doc_ids.filter(doc_ids.str.contains(r"\s"))
     if len(blank):

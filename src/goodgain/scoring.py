@@ -89,6 +89,6 @@ def _continued(ledger: pl.DataFrame, pools: pl.DataFrame, cutoffs: Iterable[int 
         for cutoff in cutoffs
         if cutoff is not None
     ]
-    empty = pl.concat(ends).with_columns(**nothing).cast(dict(ledger.schema)).select(ledger.columns)
+    empty = pl.concat(ends).with_columns(**nothing).cast(ledger.schema).select(ledger.columns)
     judged = ledger.join(pools.select("query_id"), on="query_id", how="semi")
     return pl.concat([judged, empty]).join(pools, on="query_id").sort("query_id", "iteration")

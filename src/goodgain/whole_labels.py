@@ -66,7 +66,9 @@ def whole_labels(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[i
 
 def _whole_scale(measure: ir_measures.Measure, fractional: pl.Series) -> int:
     """The power of ten that makes every label whole."""
-    decimals = {label: -int(decimal.Decimal(repr(label)).normalize().as_tuple().exponent) for label in fractional.unique()}
+    decimals = {
+        label: -int(decimal.Decimal(repr(label)).normalize().as_tuple().exponent) for label in fractional.unique()
+    }
     scale: int = 10 ** max(decimals.values())
     if scale * max(map(abs, decimals)) > _MOST_LEVELS:
         raise MeasureError(

@@ -26,7 +26,9 @@ def no_bad_rows(frame: Frame, rows: Rows, table: Table, *, errors: str) -> tuple
         nothing = nw.col("doc_id") == EMPTY_DOC
         for name in ("rank", "score"):
             if name in names:
-                frame = frame.with_columns(nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(_type(frame, name)).alias(name))
+                frame = frame.with_columns(
+                    nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(_type(frame, name)).alias(name)
+                )
     problems = _problems(names, frame.collect_schema())
     if isinstance(frame, nw.LazyFrame):
         return _lazy_rows(frame, rows, problems), rows
@@ -36,7 +38,9 @@ def no_bad_rows(frame: Frame, rows: Rows, table: Table, *, errors: str) -> tuple
         return frame, rows
     if errors == "raise":
         first = bad.head(1)
-        raise InputError(f"{_place(first, rows)} {_what(first, problems)}; correct the row, or leave such rows out with errors='skip'")
+        raise InputError(
+            f"{_place(first, rows)} {_what(first, problems)}; correct the row, or leave such rows out with errors='skip'"
+        )
     skipped = Skipped()
     for row in range(len(bad)):
         one = bad[row : row + 1]
@@ -51,10 +55,7 @@ def _type(frame: Frame, name: str) -> Any:
 
 
 def _problems(names: list[str], schema: Any) -> list[tuple[nw.Expr, str]]:
-    problems = [
-        (nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}")
-        for name in ("query_id", "doc_id")
-    ]
+    problems = [(nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}") for name in ("query_id", "doc_id")]
     if "iteration" in names:
         problems.append((nw.col("iteration").is_null(), "has no iteration"))
     for name in ("rank", "score", "relevance"):

@@ -44,7 +44,9 @@ def _in_polars(frame: nw.DataFrame[Any], table: Table) -> nw.DataFrame[Any]:
     try:
         return nw.from_native(frame.select(known).to_polars())
     except Exception as error:  # Arrow's own, for columns that mix types
-        raise InputError(f"the {table.name} frame mixes types in a column ({error}); give each column one type") from error
+        raise InputError(
+            f"the {table.name} frame mixes types in a column ({error}); give each column one type"
+        ) from error
 
 
 def _selected(frame: Any, table: Table) -> Any:
@@ -116,7 +118,9 @@ def typed(frame: Frame, table: Table) -> Frame:
         elif found == nw.Unknown:  # a column of nulls only
             casts.append(nw.col(name).cast(nw.String if text_wanted else wanted))
         elif text_wanted and found != nw.String:
-            raise InputError(f"the {table.name} frame has {found} in {name}, where ids are text; convert the column to text")
+            raise InputError(
+                f"the {table.name} frame has {found} in {name}, where ids are text; convert the column to text"
+            )
         elif name in ("score", "relevance") and found.is_numeric():
             casts.append(nw.col(name).cast(nw.Float64))
         elif name in ("score", "relevance", "rank") and not found.is_numeric():

@@ -8,7 +8,7 @@ from typing import Any
 
 from goodgain.formats.files import Content
 
-__all__ = ["FrameRows", "Rows", "TextLines", "WHITE", "numbered_lines", "shown"]
+__all__ = ["WHITE", "FrameRows", "Rows", "TextLines", "numbered_lines", "shown"]
 
 #: White space between the fields of a text file, as C's isspace has it.
 WHITE = b" \t\r\v\f"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -53,10 +53,15 @@ class Qrels:
         name: the file's stem; None for frames.
     """
 
-    columns = list(Judgment._fields)
+    columns: ClassVar[list[str]] = list(Judgment._fields)
 
     def __init__(
-        self, frame: pl.DataFrame, *, labels: str | None = None, name: str | None = None, rows: pl.DataFrame | None = None
+        self,
+        frame: pl.DataFrame,
+        *,
+        labels: str | None = None,
+        name: str | None = None,
+        rows: pl.DataFrame | None = None,
     ) -> None:
         self.frame = frame
         self.labels = labels
@@ -161,7 +166,9 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
     """
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
-            raise InputError(f"these qrels were read with labels={source.labels!r}; read them again with labels={labels!r}")
+            raise InputError(
+                f"these qrels were read with labels={source.labels!r}; read them again with labels={labels!r}"
+            )
         return source
     check_errors_option(errors)
     if labels not in (None, "iteration"):
@@ -175,7 +182,9 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
         frame = frame.with_columns(iteration=pl.lit("0"))
-    frame = frame.select(pl.col("query_id"), pl.col("iteration"), pl.col("doc_id"), pl.col("relevance").cast(pl.Float64))
+    frame = frame.select(
+        pl.col("query_id"), pl.col("iteration"), pl.col("doc_id"), pl.col("relevance").cast(pl.Float64)
+    )
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
     _no_judged_nothing(frame, rows)
@@ -220,7 +229,8 @@ def _no_judged_nothing(frame: pl.DataFrame, rows: Rows) -> None:
     nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
     if len(nothing):
         raise InputError(
-            f"{rows.where(nothing[0])} judges the document '-', which stands for an iteration that returned nothing; remove the line"
+            f"{rows.where(nothing[0])} judges the document '-', which stands for an iteration that returned nothing; "
+            "remove the line"
         )
 
 
@@ -284,9 +294,7 @@ def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str], remedy: s
     same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
     other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
     what = "query and document" if len(key) == 2 else "query, document and iteration"
-    raise InputError(
-        f"{rows.where(first)} and {rows.where(other)} have different labels for one {what}; {remedy}"
-    )
+    raise InputError(f"{rows.where(first)} and {rows.where(other)} have different labels for one {what}; {remedy}")
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -53,7 +53,7 @@ class Run:
         has_iterations: False where the source had no column of iterations.
     """
 
-    columns = list(ScoredDoc._fields)
+    columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(self, frame: Any, *, name: str | None = None, has_iterations: bool = True) -> None:
         self.frame = frame
@@ -70,8 +70,8 @@ class Run:
         if isinstance(self.frame, pl.DataFrame):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
-        by_id = [name for name in ("query_id", "iteration", "rank", "doc_id") if name in lazy.collect_schema().names()]
-        return _ranked(lazy.collect("polars").to_native().sort(by_id))
+        rows: pl.DataFrame = lazy.collect("polars").to_native()
+        return _ranked(rows if lazy.implementation.is_polars() else _ordered(rows))
 
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
@@ -179,6 +179,15 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
         return name, *read_table(path, RUN, errors=errors), False
     frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
     return name, nw.from_native(frame), lines, True
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of an engine that keeps no order, put into one: ties of rank by doc_id, with a notice."""
+    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
+    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
+    if "rank" in rows.columns and tied:
+        notice(f"{tied} results have ties in rank, and the frame keeps no order of rows: they are ordered by doc_id")
+    return rows.sort(*key, "doc_id")
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:

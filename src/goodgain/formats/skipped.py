@@ -26,7 +26,9 @@ class Skipped:
         """One notice, if anything was left out."""
         if self.count:
             first = "the first: " if self.count > len(self.places) else ""
-            notice(f"{label}: left out {self.count} bad {unit}{'s' * (self.count != 1)}; {first}{'; '.join(self.places)}")
+            notice(
+                f"{label}: left out {self.count} bad {unit}{'s' * (self.count != 1)}; {first}{'; '.join(self.places)}"
+            )
 
 
 def check_errors_option(errors: str) -> None:

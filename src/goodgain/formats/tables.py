@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
@@ -32,7 +31,9 @@ def read_table(path: Path, table: Table, *, errors: str) -> tuple[Frame, Rows]:
     try:
         frame = read(io.BytesIO(content.data))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{path}: is no readable {kind} file ({str(error).splitlines()[0]}); write it again") from error
+        raise InputError(
+            f"{path}: is no readable {kind} file ({str(error).splitlines()[0]}); write it again"
+        ) from error
     try:
         opened, _ = open_frame(frame, table)
     except InputError as error:
@@ -109,8 +110,8 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     kind = container(path)
     with written_whole(path) as out:
         if kind == "parquet":
-            frame.write_parquet(out)  # type: ignore[arg-type]  # any binary file will do
+            frame.write_parquet(out)
         elif kind == "arrow":
-            frame.write_ipc(out)  # type: ignore[call-overload]  # any binary file will do
+            frame.write_ipc(out)
         else:
-            frame.write_ndjson(out)  # type: ignore[arg-type]  # any binary file will do
+            frame.write_ndjson(out)

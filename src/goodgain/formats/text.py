@@ -40,9 +40,7 @@ RUN_TEXT = TextTable(
 QRELS_TEXT = TextTable("qrels", ("query_id", "iteration", "doc_id", "relevance"), numbers=frozenset({"relevance"}))
 
 
-def read_text(
-    content: Content, table: TextTable, *, label: str, errors: str
-) -> tuple[pl.DataFrame, TextLines]:
+def read_text(content: Content, table: TextTable, *, label: str, errors: str) -> tuple[pl.DataFrame, TextLines]:
     """Columns of a text file, and the way back from a row to its line.
 
     Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
@@ -77,7 +75,9 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
     for schema in (whole, _types(table, pl.Float64)):
         source = content.path or bytes(content.data)
         try:
-            frame = pl.read_csv(source, separator=separator, has_header=False, quote_char=None, schema=schema, glob=False)
+            frame = pl.read_csv(
+                source, separator=separator, has_header=False, quote_char=None, schema=schema, glob=False
+            )
         except pl.exceptions.PolarsError:
             continue
         return frame if _is_sound(frame, table) else None
@@ -91,12 +91,12 @@ def _types(table: TextTable, numbers: Any) -> dict[str, Any]:
 def _is_sound(frame: pl.DataFrame, table: TextTable) -> bool:
     """Whether no field was missing and every number is finite."""
     finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
-    return bool(frame.select(pl.all_horizontal(*finite, *(pl.col(name).null_count() == 0 for name in table.fields))).item())
+    return bool(
+        frame.select(pl.all_horizontal(*finite, *(pl.col(name).null_count() == 0 for name in table.fields))).item()
+    )
 
 
-def _read_line_by_line(
-    content: Content, table: TextTable, *, label: str, skip: bool
-) -> tuple[pl.DataFrame, TextLines]:
+def _read_line_by_line(content: Content, table: TextTable, *, label: str, skip: bool) -> tuple[pl.DataFrame, TextLines]:
     columns: dict[str, list[str] | list[float]] = {name: [] for name in table.fields}
     lines: list[int] = []
     skipped = Skipped()

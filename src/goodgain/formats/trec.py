@@ -41,7 +41,7 @@ def write_trec(frame: pl.DataFrame, path: Path) -> None:
             "write Parquet or JSON Lines to keep ids as they are"
         )
     with written_whole(path) as out:
-        frame.write_csv(out, separator=" ", include_header=False, quote_style="never")  # type: ignore[arg-type]  # any binary file will do
+        frame.write_csv(out, separator=" ", include_header=False, quote_style="never")
 
 
 def _percent(found: re.Match[str]) -> str:
