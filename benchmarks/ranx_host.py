@@ -78,8 +78,8 @@ def main() -> None:
                 ]
             )
             print(
-                f"{rows.height:>9,} results, {kind:>8} Qrels: ten of ours {1000 * ours:7.1f} ms, ndcg@10 {1000 * ndcg:7.1f} ms, "
-                f"ratio {ours / ndcg:.2f}; both in one call {both / ndcg:.2f}"
+                f"{rows.height:>9,} results, {kind:>8} Qrels: ten of ours {1000 * ours:7.1f} ms, "
+                f"ndcg@10 {1000 * ndcg:7.1f} ms, ratio {ours / ndcg:.2f}; both in one call {both / ndcg:.2f}"
             )
 
 

@@ -62,9 +62,8 @@ def test_classic_measures_stand_beside_ours_and_want_a_flattened_ranking() -> No
 
 def test_a_query_outside_the_topics_counts_as_one_without_a_search() -> None:
     with pytest.warns(gg.GoodgainNotice, match="run is empty"):
-        row = pt.Experiment(
-            [Agent()], TOPICS[:1], QRELS, [gg.SRE @ 2, gg.IterationsForAllGoodResults], batch_size=1, filter_by_topics=False
-        ).iloc[0]
+        measures, options = [gg.SRE @ 2, gg.IterationsForAllGoodResults], {"batch_size": 1, "filter_by_topics": False}
+        row = pt.Experiment([Agent()], TOPICS[:1], QRELS, measures, **options).iloc[0]
     assert row["SRE@2"] == 0.25
     assert row["IterationsForAllGoodResults"] == (2 + 100) / 2
 

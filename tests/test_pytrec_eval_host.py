@@ -29,7 +29,8 @@ def test_their_measures_are_what_pytrec_eval_gives() -> None:
 
 
 def test_ours_stand_beside_them_for_every_query_of_the_qrels() -> None:
-    found = host.RelevanceEvaluator(QRELS, {"recip_rank", "sre", "cg_1", "iterations_for_all_good_results"}).evaluate(RUN)
+    measures = {"recip_rank", "sre", "cg_1", "iterations_for_all_good_results"}
+    found = host.RelevanceEvaluator(QRELS, measures).evaluate(RUN)
     assert found == {
         "q1": {"recip_rank": 0.5, "sre": 2 / 3, "cg_1": 5.0, "iterations_for_all_good_results": 1.0},
         "q2": {"recip_rank": 0.0, "sre": 0.0, "cg_1": 0.0, "iterations_for_all_good_results": 0.0},
@@ -57,7 +58,7 @@ def test_iterated_runs_have_the_values_of_evaluate(seed: int, tmp_path: Path) ->
 
 
 def test_their_measures_get_the_flattened_ranking_of_an_iterated_run() -> None:
-    rows = pl.DataFrame({"query_id": "q1", "iteration": [1, 1, 2, 2], "doc_id": ["x", "a", "x", "c"], "rank": [1, 2, 1, 2]})
+    rows = pl.DataFrame({"query_id": "q1", "iteration": [1, 1, 2, 2], "doc_id": list("xaxc"), "rank": [1, 2, 1, 2]})
     found = host.RelevanceEvaluator(QRELS, {"recip_rank", "P_5", "num_ret", "srr", "cg_1", "cg_2"}).evaluate(rows)
     assert found["q1"] == {"recip_rank": 0.5, "P_5": 0.4, "num_ret": 3.0, "srr": 0.25, "cg_1": 3.0, "cg_2": 5.0}
 

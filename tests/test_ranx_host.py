@@ -113,7 +113,7 @@ RUN = pl.DataFrame(
 def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
     qrels, run = host.Qrels({"q": {"a": 1, "b": 1.8, "c": 2, "d": 2.6}}), host.Run({"q": dict.fromkeys("abcd", 1.0)})
     found = ranx.evaluate(qrels, run, ["sre", "sre-l1", "sre-l2", "sre-l2.0", "sre@1-l2.5", "sre-l1.8", "sre-l3"])
-    assert found == {"sre": 0.5, "sre-l1": 1, "sre-l2": 0.5, "sre-l2.0": 0.5, "sre@1-l2.5": 0.25, "sre-l1.8": 0.75, "sre-l3": 0}
+    assert list(found.values()) == [0.5, 1, 0.5, 0.5, 0.25, 0.75, 0]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
     [
         ("avg_gain", "AvgGain@3"),
         ("sre@0", "from 1"),
-        ("sre@x", "sre@3 for a cutoff"),
+        ("sre@x", "sre@3 to cut off"),
         ("sre@3-l", "sre@3-l2.5"),
         ("sre@3-l0", "above 0"),
         ("sre-l-1", "sre@3-l2.5"),
@@ -152,7 +152,7 @@ def test_results_come_as_ranx_gives_them() -> None:
     assert run.mean_scores["cg"] == 4.5
     assert run.std_scores["cg"] == 0.5
     assert run.scores["cg"] == {"q1": 5, "q2": 4}
-    assert "cg@2" not in {name for name in run.scores if name == "cg@2" and run.scores[name].get("q1") is None}
+    assert "cg@2" not in run.scores
 
 
 def test_nothing_is_saved_where_it_is_not_wanted() -> None:
@@ -184,7 +184,8 @@ def test_queries_that_differ_are_ranx_s_own_error_unless_they_are_made_comparabl
 
 
 def test_a_query_with_nothing_but_empty_iterations_is_one_with_searches() -> None:
-    run = host.Run(pl.DataFrame({"query_id": ["q1", "q2", "q2"], "iteration": [1, 1, 2], "doc_id": ["a", "-", "-"], "rank": [1, 0, 0]}))
+    rows = {"query_id": ["q1", "q2", "q2"], "iteration": [1, 1, 2], "doc_id": ["a", "-", "-"], "rank": [1, 0, 0]}
+    run = host.Run(pl.DataFrame(rows))
     found = ranx.evaluate(host.Qrels(QRELS), run, ["num_iter", "cg", "ndcg@10"], return_mean=False)
     assert found["num_iter"].tolist() == [1, 2]
     assert found["ndcg@10"][1] == 0
@@ -196,7 +197,8 @@ def test_dicts_and_ranx_s_own_classes_are_one_iteration(qrels: Any, kind: str) -
     flat = {"q1": {"a": 3.0, "x": 2.0, "b": 1.0}, "q2": {"x": 2.0, "e": 1.0}}
     run = {"dict": flat, "ranx": ranx.Run(flat), "ours": host.Run(flat)}[kind]
     found = ranx.evaluate(qrels, run, ["sre", "srr", "num_iter", "cg@1", "ndcg@10", "mrr"])
-    assert [found[name] for name in ("sre", "srr", "num_iter", "cg@1", "mrr")] == pytest.approx([7 / 12, 0, 1, 4.5, 0.75])
+    wanted = {"sre": 7 / 12, "srr": 0, "num_iter": 1, "cg@1": 4.5, "mrr": 0.75}
+    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
 
 
 def test_a_later_iteration_of_a_plain_run_is_one_notice() -> None:
@@ -207,9 +209,8 @@ def test_a_later_iteration_of_a_plain_run_is_one_notice() -> None:
     assert said[0].filename != metrics.__file__
 
 
-@pytest.mark.parametrize("documents", [["ab cd", '"', "😀é", "d\t1", "", "x" * 1_000_000], ["a" * 50 + "1", "a" * 50 + "2"]])
+@pytest.mark.parametrize("documents", [["ab cd", '"', "😀é", "d\t1", "x" * 1_000_000], ["a" * 50 + "1", "a" * 50 + "2"]])
 def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
-    documents = [doc for doc in documents if doc]
     rows = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": documents + documents, "score": 0.0})
     labels = {"q": dict.fromkeys(documents, 2)}
     found = ranx.evaluate(host.Qrels(labels), host.Run(rows), ["num_good", "num_dup", "recall@100"])

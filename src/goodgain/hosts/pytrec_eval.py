@@ -1,6 +1,6 @@
 """pytrec_eval: a `RelevanceEvaluator` of the same shape that takes our measures beside trec_eval's.
 
-pytrec_eval is compiled C, so nothing can be registered inside it: this class asks it for its own measures, and adds ours.
+pytrec_eval is compiled C, so nothing can be registered inside it: this class asks it for its measures, and adds ours.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RelevanceEvaluator:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """One value for all queries: the mean for ours, pytrec_eval's rule (num_ is a sum, gm_ a geometric mean) for theirs.
+    """One value for all queries: the mean for ours, pytrec_eval's rule (num_: sum, gm_: geometric mean) for theirs.
 
     >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
     (3.0, 6.0)

@@ -43,7 +43,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
         return None
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(name))
     if parts is None:
-        raise MeasureError(f"{metric!r}: write {name}, {name}@3 for a cutoff in iterations, {name}@3-l2.5 for a threshold")
+        raise MeasureError(f"{metric!r}: write {name}, {name}@3 to cut off after 3 iterations, {name}@3-l2.5 for labels from 2.5")
     cutoff, rel = parts["cutoff"], parts["rel"]
     measure = _measure(name, None if cutoff is None else int(cutoff), None if rel is None else float(rel))
     measure.validate_params()
@@ -74,7 +74,8 @@ class Given:
     def against(self, qrels: Given) -> Judged:
         """This run on those qrels."""
         if qrels not in self._against:
-            self._against[qrels] = Judged(judged(qrels.source), iterated(self.source), [str(key) for key in self.source.keys()])  # noqa: SIM118  # a ranx.Run cannot be iterated
+            run, query_ids = iterated(self.source), [*map(str, self.source.keys())]
+            self._against[qrels] = Judged(judged(qrels.source), run, query_ids)
         return self._against[qrels]
 
 

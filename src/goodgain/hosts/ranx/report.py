@@ -31,7 +31,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         self._ours = _ours(self.metrics)
         twice = [name for name in self.model_names if self.model_names.count(name) > 1]
         if self._ours and twice:
-            raise InputError(f"two runs have the name {twice[0]!r}; give each its own: goodgain.hosts.ranx.Run(source, name=...)")
+            raise InputError(f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)")
         down = {metric for metric, measure in self._ours.items() if measure.declaration.better == "down"}
         self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
             pair: {metric: _swapped(found) if metric in down else found for metric, found in by_metric.items()}

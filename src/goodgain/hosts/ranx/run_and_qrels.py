@@ -45,7 +45,8 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
     """
 
     def __init__(self, source: Any, name: str | None = None, *, order: str = "seen", **reading: Any) -> None:
-        self.iterated: formats.Run = iterated(source) if isinstance(source, ranx.Run) else formats.read_run(source, **reading)
+        plain = isinstance(source, ranx.Run)
+        self.iterated: formats.Run = iterated(source) if plain else formats.read_run(source, **reading)
         super().__init__(name=name or self.iterated.name or getattr(source, "name", None))
         ranking = self.iterated.flattened(order).select("query_id", "doc_id", "score")
         query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
@@ -63,7 +64,8 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         return self
 
     add = add_score = add_multi = _refused(
-        "a goodgain.hosts.ranx.Run is made whole: its iterations would not know of the new results; make another from all rows"
+        "a goodgain.hosts.ranx.Run is made whole: its iterations would not know of the new results; "
+        "make another from all rows"
     )
     from_dict = from_file = from_df = from_parquet = from_ranxhub = _refused(
         "ranx's readers know no iterations; write goodgain.hosts.ranx.Run(path), which also takes a frame or a dict"
@@ -91,7 +93,8 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     """
 
     def __init__(self, source: Any, name: str | None = None, **reading: Any) -> None:
-        self.judged: formats.Qrels = judged(source) if isinstance(source, ranx.Qrels) else formats.read_qrels(source, **reading)
+        plain = isinstance(source, ranx.Qrels)
+        self.judged: formats.Qrels = judged(source) if plain else formats.read_qrels(source, **reading)
         super().__init__(name=name or self.judged.name or getattr(source, "name", None))
         labels = self.judged.largest
         self.qrels = typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
@@ -102,22 +105,22 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         differing = differing_labels(self.judged.frame) if self.judged.labels else 0
         if differing:
             notice(
-                f"labels by iteration: a classic metric of ranx takes the largest label of the {differing} documents whose "
-                "labels differ; goodgain.evaluate takes that of the document's first occurrence"
+                f"labels by iteration: a classic metric of ranx takes the largest label of the {differing} documents "
+                "whose labels differ; goodgain.evaluate takes that of the document's first occurrence"
             )
         return super().to_typed_list()
 
     add = add_score = add_multi = set_relevance_level = _refused(
-        "a goodgain.hosts.ranx.Qrels is made whole: our measures would not know of the change; make another from all labels, "
-        "and write -lN after a metric for its threshold"
+        "a goodgain.hosts.ranx.Qrels is made whole: our measures would not know of the change; make another from all "
+        "labels, and write -lN after a metric for its threshold"
     )
     from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refused(
-        "ranx's readers cut labels down to whole ones; write goodgain.hosts.ranx.Qrels(path), which also takes a frame, a dict "
-        "or an ir_datasets id"
+        "ranx's readers cut labels down to whole ones; write goodgain.hosts.ranx.Qrels(path), which also takes a frame, "
+        "a dict or an ir_datasets id"
     )
 
 
-_NO_IDS = "our measures need the ids of documents, which are not in a {}; give a goodgain.hosts.ranx.{}, a ranx.{} or a dict"
+_NO_IDS = "our measures need the ids of documents, which no {} has; give a goodgain.hosts.ranx.{}, a ranx.{} or a dict"
 
 
 def iterated(run: Any) -> formats.Run:

@@ -1,7 +1,7 @@
 """The typed dicts in which ranx keeps runs and qrels: from a table, and back with the ids as they are.
 
-ranx makes them from arrays of fixed-width text, and compiles again (for 10 s and more) for every new width of the longest
-id; and it reads them in Python at 0.1 ms an id. Here ids cross over as one array of code points, in both directions.
+ranx makes them from arrays of fixed-width text, and compiles again (for 10 s and more) for every new width of the
+longest id; and it reads them in Python at 0.1 ms an id. Here ids cross over as one array of code points, both ways.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-from numba import njit, types  # type: ignore[import-untyped]  # numba has no types
-from numba.typed import Dict as TypedDict  # type: ignore[import-untyped]  # numba has no types
+import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow has no types
+from numba import njit, types
+from numba.typed import Dict as TypedDict
 from numba.typed import List as TypedList
 
 __all__ = ["table", "typed_dict"]
@@ -30,13 +30,13 @@ def typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
     """
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
-    grouped = queries.join(rows.group_by(query, maintain_order=True).agg(doc, value), on=query, how="left", maintain_order="left")
-    docs = grouped.select(pl.col(doc).explode(empty_as_null=False).drop_nulls()).get_column(doc)
-    values = grouped.select(pl.col(value).explode(empty_as_null=False).drop_nulls()).get_column(value)
+    sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
+    ordered = queries.join(rows, on=query, maintain_order="left_right")
+    docs, values = ordered.get_column(doc), ordered.get_column(value).cast(pl.Float64)
     codes = np.frombuffer("".join(docs).encode("utf-32-le"), dtype=np.uint32)
-    sizes = grouped.get_column(doc).list.len().fill_null(0).cast(pl.Int64).to_numpy()
+    counts = sizes.get_column("size").fill_null(0).cast(pl.Int64).to_numpy()
     lengths = docs.str.len_chars().cast(pl.Int64).to_numpy()
-    return _filled(TypedList(query_ids), sizes, codes, lengths, values.to_numpy())
+    return _filled(TypedList(query_ids), counts, codes, lengths, values.to_numpy())
 
 
 def table(of_queries: Any, value: str) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def _texts(codes: Codes, lengths: Numbers) -> pl.Series:
     return pl.Series(pl.from_arrow(array), dtype=pl.String)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@njit(cache=True)
 def _filled(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untyped-def]  # numba infers the types
     filled = TypedDict()
     row = 0
@@ -73,7 +73,7 @@ def _filled(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untype
     return filled
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@njit(cache=True)
 def _flat(of_queries):  # type: ignore[no-untyped-def]  # numba infers the types
     rows = 0
     characters = 0
@@ -85,12 +85,10 @@ def _flat(of_queries):  # type: ignore[no-untyped-def]  # numba infers the types
     lengths = np.empty(rows, np.int64)
     values = np.empty(rows, np.float64)
     sizes = np.empty(len(of_queries), np.int64)
-    query = 0
     row = 0
     at = 0
-    for docs in of_queries.values():
+    for query, docs in enumerate(of_queries.values()):
         sizes[query] = len(docs)
-        query += 1
         for doc, value in docs.items():
             lengths[row] = len(doc)
             values[row] = value
