@@ -209,7 +209,9 @@ def test_a_later_iteration_of_a_plain_run_is_one_notice() -> None:
     assert said[0].filename != metrics.__file__
 
 
-@pytest.mark.parametrize("documents", [["ab cd", '"', "😀é", "d\t1", "x" * 1_000_000], ["a" * 50 + "1", "a" * 50 + "2"]])
+@pytest.mark.parametrize(
+    "documents", [["ab cd", '"', "😀é", "d\t1", "x" * 1_000_000], ["a" * 50 + "1", "a" * 50 + "2"]]
+)
 def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
     rows = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": documents + documents, "score": 0.0})
     labels = {"q": dict.fromkeys(documents, 2)}
@@ -222,7 +224,7 @@ def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
 def test_bare_arrays_have_no_ids_and_are_one_clear_error() -> None:
     arrays = host.Run(RUN).to_typed_list()
     labels = host.Qrels(QRELS).to_typed_list()
-    with pytest.raises(gg.InputError, match=r"ids of documents.*ranx\.Qrels"):
+    with pytest.raises(gg.InputError, match=r"ids of documents.*ranx\.Run"):
         ranx.evaluate(labels, arrays, "srr")
     assert ranx.evaluate(labels, arrays, "mrr") == 0.75
     with pytest.raises(gg.InputError, match=r"goodgain\.hosts\.ranx\.Run"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,7 @@ def test_reports_without_ours_are_ranx_s_own_to_the_letter() -> None:
     assert made.to_dataframe().equals(plain.to_dataframe())
 
 
-def test_a_report_is_saved_and_outlives_registration(tmp_path: Path) -> None:
+def test_a_report_is_saved_pickled_and_outlives_registration(tmp_path: Path) -> None:
     made = report(agent("lean", 0), agent("wordy", 3))
     table = str(made)
     made.save(str(tmp_path / "report.json"))
@@ -140,6 +141,7 @@ def test_a_report_is_saved_and_outlives_registration(tmp_path: Path) -> None:
     host.unregister()
     try:
         assert str(made) == table
+        assert str(pickle.loads(pickle.dumps(made))) == table
     finally:
         host.register()
 

@@ -43,7 +43,9 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
         return None
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(name))
     if parts is None:
-        raise MeasureError(f"{metric!r}: write {name}, {name}@3 to cut off after 3 iterations, {name}@3-l2.5 for labels from 2.5")
+        raise MeasureError(
+            f"{metric!r}: write {name}, {name}@3 to cut off after 3 iterations, {name}@3-l2.5 for labels from 2.5"
+        )
     cutoff, rel = parts["cutoff"], parts["rel"]
     measure = _measure(name, None if cutoff is None else int(cutoff), None if rel is None else float(rel))
     measure.validate_params()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.declaring import GoodGainMeasure
 from goodgain.errors import InputError
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.metrics import parse_metric
@@ -15,6 +15,16 @@ from goodgain.hosts.ranx.metrics import parse_metric
 __all__ = ["Report"]
 
 _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What a report has to know of one of our measures; plain values, so that a report can be pickled."""
+
+    label: str
+    arrow: str
+    less_is_better: bool
+    is_share: bool
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
@@ -28,11 +38,13 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._ours = _ours(self.metrics)
+        self._columns = _columns(self.metrics)
         twice = [name for name in self.model_names if self.model_names.count(name) > 1]
-        if self._ours and twice:
-            raise InputError(f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)")
-        down = {metric for metric, measure in self._ours.items() if measure.declaration.better == "down"}
+        if self._columns and twice:
+            raise InputError(
+                f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)"
+            )
+        down = {metric for metric, column in self._columns.items() if column.less_is_better}
         self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
             pair: {metric: _swapped(found) if metric in down else found for metric, found in by_metric.items()}
             for pair, by_metric in self.win_tie_loss.items()
@@ -78,18 +90,17 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
         }
 
     def _value(self, metric: str, value: float) -> float:
-        return _Value(value, self._ours[metric]) if metric in self._ours else value
+        return _Value(value, self._columns[metric]) if metric in self._columns else value
 
     def get_metric_label(self, m: str) -> str:
-        if m not in self._ours:
+        column = self._columns.get(m)
+        if column is None:
             return str(super().get_metric_label(m))
-        name = re.split("@|-l", m, maxsplit=1)[0]
-        arrow = self._ours[m].declaration.arrow
-        return f"{HOST_NAMES[name]}{m.removeprefix(name)} {self._arrows.get(arrow, arrow)}"
+        return f"{column.label} {self._arrows.get(column.arrow, column.arrow)}"
 
     def format_score(self, score: float) -> str:
         """Percentages, where asked for, are for shares: an iteration is not 100 %."""
-        if isinstance(score, _Value) and not score.is_share:
+        if isinstance(score, _Value) and not score.column.is_share:
             return f"{score:.{self.rounding_digits}f}"
         return str(super().format_score(score))
 
@@ -97,21 +108,16 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
 class _Value(float):
     """A value of one of our measures; `>` means better."""
 
-    def __new__(cls, value: float, measure: GoodGainMeasure) -> _Value:
+    column: _Column
+
+    def __new__(cls, value: float, column: _Column) -> _Value:
         made = super().__new__(cls, value)
-        made.measure = measure
+        made.column = column
         return made
-
-    measure: GoodGainMeasure
-
-    @property
-    def is_share(self) -> bool:
-        """Whether it lies between 0 and 1."""
-        return self.measure.declaration.bounds == ("0", "1")
 
     def __gt__(self, other: float) -> bool:
         """Better than the other, and than the 0 from which ranx starts to look for the best."""
-        if self.measure.declaration.better == "up":
+        if not self.column.less_is_better:
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
 
@@ -122,10 +128,18 @@ class _Value(float):
         return self
 
 
-def _ours(metrics: list[str]) -> dict[str, GoodGainMeasure]:
-    """The measures of ours among the metrics."""
-    parsed = {metric: parse_metric(metric) for metric in metrics}
-    return {metric: measure for metric, measure in parsed.items() if measure is not None}
+def _columns(metrics: list[str]) -> dict[str, _Column]:
+    """The columns of our measures."""
+    columns = {}
+    for metric in metrics:
+        measure = parse_metric(metric)
+        if measure is None:
+            continue
+        name = re.split("@|-l", metric, maxsplit=1)[0]
+        label = f"{HOST_NAMES[name]}{metric.removeprefix(name)}"
+        declared = measure.declaration
+        columns[metric] = _Column(label, declared.arrow, declared.better == "down", declared.bounds == ("0", "1"))
+    return columns
 
 
 def _swapped(found: dict[str, int]) -> dict[str, int]:

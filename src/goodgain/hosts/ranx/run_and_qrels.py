@@ -45,8 +45,8 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
     """
 
     def __init__(self, source: Any, name: str | None = None, *, order: str = "seen", **reading: Any) -> None:
-        plain = isinstance(source, ranx.Run)
-        self.iterated: formats.Run = iterated(source) if plain else formats.read_run(source, **reading)
+        rows = iterated(source) if isinstance(source, ranx.Run) else source
+        self.iterated: formats.Run = formats.read_run(rows, **reading)
         super().__init__(name=name or self.iterated.name or getattr(source, "name", None))
         ranking = self.iterated.flattened(order).select("query_id", "doc_id", "score")
         query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
@@ -93,8 +93,8 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     """
 
     def __init__(self, source: Any, name: str | None = None, **reading: Any) -> None:
-        plain = isinstance(source, ranx.Qrels)
-        self.judged: formats.Qrels = judged(source) if plain else formats.read_qrels(source, **reading)
+        rows = judged(source) if isinstance(source, ranx.Qrels) else source
+        self.judged: formats.Qrels = formats.read_qrels(rows, **reading)
         super().__init__(name=name or self.judged.name or getattr(source, "name", None))
         labels = self.judged.largest
         self.qrels = typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
@@ -120,7 +120,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     )
 
 
-_NO_IDS = "our measures need the ids of documents, which no {} has; give a goodgain.hosts.ranx.{}, a ranx.{} or a dict"
+_WANTED = "our measures get no ids of documents from a {0} here; give a goodgain.hosts.ranx.{1}, a ranx.{1} or a dict"
 
 
 def iterated(run: Any) -> formats.Run:
@@ -135,7 +135,7 @@ def iterated(run: Any) -> formats.Run:
         return formats.read_run(table(run.run, "score"))
     if isinstance(run, Mapping):
         return formats.read_run(run)
-    raise InputError(_NO_IDS.format(type(run).__name__, "Run", "Run"))
+    raise InputError(_WANTED.format(type(run).__name__, "Run"))
 
 
 def judged(qrels: Any) -> formats.Qrels:
@@ -150,4 +150,4 @@ def judged(qrels: Any) -> formats.Qrels:
         return formats.read_qrels(table(qrels.qrels, "relevance"))
     if isinstance(qrels, Mapping):
         return formats.read_qrels(qrels)
-    raise InputError(_NO_IDS.format(type(qrels).__name__, "Qrels", "Qrels"))
+    raise InputError(_WANTED.format(type(qrels).__name__, "Qrels"))
