@@ -66,22 +66,22 @@ class Given:
             source.sort()  # as ranx does before it converts: values are saved by position
         self.source = source
         self._converted = converted
-        self._against: dict[Given, Judged] = {}
+        self._against: dict[Given, Pair] = {}
 
     @cached_property
     def for_classic(self) -> Any:
         """ranx's own form, with hashed ids."""
         return self._converted(self.source)
 
-    def against(self, qrels: Given) -> Judged:
+    def against(self, qrels: Given) -> Pair:
         """This run on those qrels."""
         if qrels not in self._against:
             run, query_ids = iterated(self.source), [*map(str, self.source.keys())]
-            self._against[qrels] = Judged(judged(qrels.source), run, query_ids)
+            self._against[qrels] = Pair(judged(qrels.source), run, query_ids)
         return self._against[qrels]
 
 
-class Judged:
+class Pair:
     """A run on qrels: its ledger is made once for each threshold, and its values once for each cutoff."""
 
     def __init__(self, qrels: Qrels, run: Run, query_ids: list[str]) -> None:

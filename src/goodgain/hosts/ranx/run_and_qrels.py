@@ -48,7 +48,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         rows = iterated(source) if isinstance(source, ranx.Run) else source
         self.iterated: formats.Run = formats.read_run(rows, **reading)
         super().__init__(name=name or self.iterated.name or getattr(source, "name", None))
-        ranking = self.iterated.flattened(order).select("query_id", "doc_id", "score")
+        ranking = self.iterated.flattened(order).select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
         query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
         if query_ids:
             self.run = typed_dict(ranking, query_ids)
@@ -96,7 +96,8 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         rows = judged(source) if isinstance(source, ranx.Qrels) else source
         self.judged: formats.Qrels = formats.read_qrels(rows, **reading)
         super().__init__(name=name or self.judged.name or getattr(source, "name", None))
-        labels = self.judged.largest
+        kept = pl.Float64 if self.judged.fractional is not None else pl.Int64
+        labels = self.judged.largest.with_columns(pl.col("relevance").cast(kept))
         self.qrels = typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
         self.sort()
 

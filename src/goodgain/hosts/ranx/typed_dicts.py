@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow has no types
-from numba import njit, types
+from numba import njit
 from numba.typed import Dict as TypedDict
 from numba.typed import List as TypedList
 
@@ -25,14 +25,14 @@ def typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
     """{query_id: {doc_id: value}} as ranx keeps it.
 
     Args:
-        rows: query_id, doc_id and a number, each (query, document) once.
+        rows: query_id, doc_id and a number, each (query, document) once; whole numbers stay whole.
         query_ids: every query, those without a row too; at least one.
     """
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
     ordered = queries.join(rows, on=query, maintain_order="left_right")
-    docs, values = ordered.get_column(doc), ordered.get_column(value).cast(pl.Float64)
+    docs, values = ordered.get_column(doc), ordered.get_column(value)
     codes = np.frombuffer("".join(docs).encode("utf-32-le"), dtype=np.uint32)
     counts = sizes.get_column("size").fill_null(0).cast(pl.Int64).to_numpy()
     lengths = docs.str.len_chars().cast(pl.Int64).to_numpy()
@@ -63,7 +63,7 @@ def _filled(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untype
     row = 0
     start = 0
     for query in range(len(query_ids)):
-        docs = TypedDict.empty(types.unicode_type, types.float64)
+        docs = TypedDict()
         for _ in range(sizes[query]):
             end = start + lengths[row]
             docs["".join([chr(code) for code in codes[start:end]])] = values[row]
