@@ -84,7 +84,10 @@ def test_a_classic_run_gives_exactly_what_the_ir_measures_command_gives(tmp_path
     files = [str(tmp_path / "qrels"), str(tmp_path / "bm25.run")]
     for options in (["-p", "4"], ["-p", "-1"]):
         theirs = subprocess.run(
-            [sys.executable, "-m", "ir_measures", *files, *measures, *options], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "ir_measures", *files, *measures, *options],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         ours, err = goodgain("evaluate", *files, *measures, *options)
         assert dict(line.split("\t") for line in ours.splitlines()) == dict(
@@ -143,8 +146,8 @@ def test_wrong_input_and_arguments_are_one_line_and_status_2(arguments: list[obj
 def test_ledger_in_every_form() -> None:
     out, _ = goodgain("ledger", QRELS, RUN, "-m", "SRE", "-m", "AvgGain")
     rows = [line.split(",") for line in out.splitlines()]
-    assert rows[0] == "query_id,iteration,R,UR,Dup,GR,G,Unjudged,judged,SRE,AvgGain".split(",")
-    assert rows[2][:9] == "q1,2,3,2,1,1,4.0,0,true".split(",")
+    assert rows[0] == ["query_id", "iteration", "R", "UR", "Dup", "GR", "G", "Unjudged", "judged", "SRE", "AvgGain"]
+    assert rows[2][:9] == ["q1", "2", "3", "2", "1", "1", "4.0", "0", "true"]
     out, _ = goodgain("ledger", QRELS, RUN, "-o", "jsonl")
     assert json.loads(out.splitlines()[2])["Dup"] == 2
     done = subprocess.run([*COMMAND, "ledger", QRELS, RUN, "-o", "parquet"], capture_output=True, check=True)
@@ -158,8 +161,13 @@ def test_flatten_writes_a_run_that_every_tool_reads(tmp_path: Path, order: str) 
     flat = tmp_path / "flat.run"
     goodgain("flatten", RUN, "-o", flat, "--order", order)
     scored = list(ir_measures.read_trec_run(str(flat)))
-    assert [(d.doc_id, d.score) for d in scored] == list(gg.flatten(RUN, order=order).select("doc_id", "score").iter_rows())
-    assert goodgain("evaluate", QRELS, flat, "nDCG@10")[0] == goodgain("evaluate", QRELS, RUN, "nDCG@10", "--order", order)[0]
+    assert [(d.doc_id, d.score) for d in scored] == list(
+        gg.flatten(RUN, order=order).select("doc_id", "score").iter_rows()
+    )
+    assert (
+        goodgain("evaluate", QRELS, flat, "nDCG@10")[0]
+        == goodgain("evaluate", QRELS, RUN, "nDCG@10", "--order", order)[0]
+    )
     out, _ = goodgain("flatten", RUN, "-o", "/dev/stdout", "--order", order)
     assert out == flat.read_text()
 
@@ -207,7 +215,9 @@ def test_ctrl_c_ends_with_one_line_and_leaves_no_file(tmp_path: Path) -> None:
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "long.run").write_text("".join(f"q{k} 1 d 1 1 t\n" for k in range(200_000)))
     running = subprocess.Popen(
-        [*COMMAND, "flatten", tmp_path / "long.run", "-o", "/dev/stdout"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, "flatten", tmp_path / "long.run", "-o", "/dev/stdout"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert running.stdout is not None and running.stderr is not None
     running.stdout.read(100)
@@ -218,9 +228,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SESSIONS.exists(), reason="the real sessions are shared beside the checkout, never in it")
 def test_the_real_sessions_agree_with_ir_measures() -> None:
-    names = (
-        "nDCG@10 RR@10 R@100 CG RG DCGG DRG RAG DRAG SRE SRR CG@3 AvgGain@3 SRE@3 IterationsForAllGoodResults"
-    )
+    names = "nDCG@10 RR@10 R@100 CG RG DCGG DRG RAG DRAG SRE SRR CG@3 AvgGain@3 SRE@3 IterationsForAllGoodResults"
     files = SESSIONS / "sessions.qrels", SESSIONS / "sessions.run"
     out, _ = goodgain("evaluate", *files, names, "-p", "-1")
     printed = {name: float(value) for name, value in (line.split("\t") for line in out.splitlines())}

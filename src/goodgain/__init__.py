@@ -3,6 +3,9 @@
 `import goodgain` registers the measures with ir_measures.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.evaluation import Scores, evaluate, flatten, ledger
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
@@ -29,7 +32,20 @@ from goodgain.measures import (
 )
 from goodgain.version import __version__
 
+if TYPE_CHECKING:
+    from goodgain.comparison import Comparison, compare
+
 register()
+
+#: Where the names are that cost their libraries only when used.
+_LATER = {"Comparison": "goodgain.comparison", "compare": "goodgain.comparison"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)
+
 
 __all__ = [
     "CG",
@@ -41,6 +57,7 @@ __all__ = [
     "SRE",
     "SRR",
     "AvgGain",
+    "Comparison",
     "GoodgainError",
     "GoodgainNotice",
     "InputError",
@@ -56,6 +73,7 @@ __all__ = [
     "Run",
     "Scores",
     "__version__",
+    "compare",
     "evaluate",
     "flatten",
     "ledger",

@@ -93,8 +93,16 @@ def _together(
     fractional = labels.get_column("relevance").filter(labels.get_column("relevance") % 1 != 0)
     for measure in measures:
         asked, labelling = whole_labels(measure, fractional)
-        groups.setdefault((chosen_provider(asked, provider), labelling), {})[asked] = measure
+        groups.setdefault((chosen_provider(asked, provider), labelling), {})[_named_once(asked)] = measure
     return groups
+
+
+def _named_once(measure: ir_measures.Measure) -> ir_measures.Measure:
+    """The same measure with its name at hand: ir_measures hashes the name for every value, and would make it anew."""
+    name = str(measure)
+    kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
+    made: ir_measures.Measure = kind(**measure.params)
+    return made
 
 
 def _calculated(

@@ -6,7 +6,6 @@ import errno
 import json
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,66 +13,27 @@ import click
 import polars as pl
 
 import goodgain
+from goodgain.command_options import (
+    errors_option,
+    gaps_options,
+    labels_option,
+    order_option,
+    output_format_option,
+    qrels_argument,
+    run_argument,
+)
+from goodgain.compare_command import compare_files, compare_options
+from goodgain.comparison_tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
-from goodgain.flattening import ORDERS
 from goodgain.measures import MEASURES
 
 __all__ = ["main", "program"]
-
-Command = Callable[..., None]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(goodgain.__version__, message="goodgain %(version)s")
 def program() -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
-
-
-qrels_argument = click.argument("qrels", metavar="QRELS")
-run_argument = click.argument("run", metavar="RUN")
-order_option = click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default="seen",
-    show_default=True,
-    help="How classic measures get one ranking from several iterations.",
-)
-labels_option = click.option(
-    "--labels", type=click.Choice(["iteration"]), help="Read column 2 of the qrels as the iteration a label holds for."
-)
-errors_option = click.option(
-    "--errors",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    show_default=True,
-    help="Bad lines: stop at the first, or leave them out.",
-)
-
-
-def gaps_options(command: Command) -> Command:
-    """How the iteration numbers of a run are read."""
-    first = click.option(
-        "--first", type=int, default=1, show_default=True, help="Number of a first iteration, for --gaps empty."
-    )
-    gaps = click.option(
-        "--gaps",
-        type=click.Choice(["close", "empty"]),
-        default="close",
-        show_default=True,
-        help="A missing iteration number: count on, or a search that got nothing.",
-    )
-    return gaps(first(command))
-
-
-def output_format_option(*forms: str) -> Callable[[Command], Command]:
-    """The form of what is printed: the first on a terminal, the second elsewhere."""
-    return click.option(
-        "-o",
-        "--output_format",
-        type=click.Choice(forms),
-        help=f"Default: {forms[0]} on a terminal, else {forms[1]}.",
-        callback=lambda _context, _option, value: value or forms[0 if sys.stdout.isatty() else 1],
-    )
 
 
 @program.command()
@@ -267,6 +227,21 @@ def _is_qrels(file: str) -> bool:
     from goodgain.formats.detecting import looks_like_qrels
 
     return looks_like_qrels(Path(file))
+
+
+@program.command()
+@compare_options
+@output_format_option("table", *FORMS)
+@order_option
+@gaps_options
+@labels_option
+@errors_option
+def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
+    """Compare two or more runs on any measures, with tests, and say which is better.
+
+    QRELS and RUN are what evaluate takes. Exit status 3: a line given with --require does not hold.
+    """
+    compare_files(qrels, runs, **options)
 
 
 def _err(text: str) -> None:

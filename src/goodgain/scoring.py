@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -30,7 +29,7 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
     Returns:
         query_id (sorted), and a Float64 column for each measure by its name.
     """
-    columns: list[pl.DataFrame] = []
+    columns: dict[str, pl.Series] = {}
     for rel, group in _by_threshold(measures).items():
         ledger, pools, _ = counts[rel]
         rows = _continued(ledger, pools, {measure.cutoff for measure in group})
@@ -39,11 +38,10 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
         for cutoff in {measure.cutoff for measure in group}:
             names = [str(measure) for measure in group if measure.cutoff == cutoff]
             here = at_end if cutoff is None else pl.col("iteration") == cutoff
-            columns.append(valued.filter(here).select("query_id", *names))
-    queries = next(iter(counts.values())).pools.select("query_id")
-    for values in columns:
-        queries = queries.join(values, on="query_id", how="left")
-    return queries.select("query_id", *(str(measure) for measure in measures)).sort("query_id")
+            at_cutoff = valued.filter(here)  # one row a judged query, sorted, as the pools are
+            columns |= {name: at_cutoff.get_column(name) for name in names}
+    query_ids = next(iter(counts.values())).pools.get_column("query_id")
+    return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 
 
 def along_ledger(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
@@ -82,13 +80,12 @@ def _continued(ledger: pl.DataFrame, pools: pl.DataFrame, cutoffs: Iterable[int 
 
     One row stands for all the empty ones before it: they add nothing to any sum.
     """
-    nothing: dict[str, Any] = {name: pl.lit(0) for name in _COUNTED}
-    ends = [pools.filter(pl.col("N") == 0).select("query_id", iteration=pl.lit(0))]
+    rows = ledger.join(pools, on="query_id")
+    ends = [pools.filter(pl.col("N") == 0).with_columns(iteration=pl.lit(0))]
     ends += [
-        pools.filter(pl.col("N") < cutoff).select("query_id", iteration=pl.lit(cutoff))
+        pools.filter(pl.col("N") < cutoff).with_columns(iteration=pl.lit(cutoff))
         for cutoff in cutoffs
         if cutoff is not None
     ]
-    empty = pl.concat(ends).with_columns(**nothing).cast(ledger.schema).select(ledger.columns)
-    judged = ledger.join(pools.select("query_id"), on="query_id", how="semi")
-    return pl.concat([judged, empty]).join(pools, on="query_id").sort("query_id", "iteration")
+    nothing = pl.concat(ends).with_columns(pl.lit(0).alias(name) for name in _COUNTED)
+    return pl.concat([rows, nothing.select(rows.columns).cast(rows.schema)]).sort("query_id", "iteration")

@@ -15,20 +15,23 @@ from goodgain.errors import InputError, notice
 from goodgain.formats.checks import no_bad_rows
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
+from goodgain.formats.labels import (
+    differing_labels,
+    no_judgment_of_nothing,
+    one_label_a_document,
+    one_label_an_iteration,
+)
 from goodgain.formats.places import Rows
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.formats.trec import write_trec
-from goodgain.schema import EMPTY_DOC, QRELS
+from goodgain.schema import QRELS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Judgment", "Qrels", "read_qrels", "write_qrels"]
-
-_POSITIVE = r"^\+?0*[1-9][0-9]*$"
-_NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$|^-[0-9]+$"
 
 
 class Judgment(NamedTuple):
@@ -135,12 +138,6 @@ class Qrels:
         return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
 
 
-def differing_labels(frame: pl.DataFrame) -> int:
-    """How many documents have labels that differ between iterations."""
-    counts = frame.group_by("query_id", "doc_id").agg(pl.col("relevance").n_unique())
-    return counts.filter(pl.col("relevance") > 1).height
-
-
 def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise") -> Qrels:
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
@@ -187,10 +184,11 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
     )
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
-    _no_judged_nothing(frame, rows)
+    no_judgment_of_nothing(frame, rows)
     if labels is None:
-        return _one_label_a_document(frame, rows, name)
-    return _one_label_an_iteration(frame, rows, name)
+        labelled, subtopics = one_label_a_document(frame, rows)
+        return Qrels(labelled, name=name, rows=subtopics)
+    return Qrels(one_label_an_iteration(frame, rows), labels=labels, name=name)
 
 
 def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
@@ -223,78 +221,6 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
     if not dataset.has_qrels():
         raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
     return dataset.qrels_iter()
-
-
-def _no_judged_nothing(frame: pl.DataFrame, rows: Rows) -> None:
-    nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
-    if len(nothing):
-        raise InputError(
-            f"{rows.where(nothing[0])} judges the document '-', which stands for an iteration that returned nothing; "
-            "remove the line"
-        )
-
-
-def _one_label_a_document(frame: pl.DataFrame, rows: Rows, name: str | None) -> Qrels:
-    key = ["query_id", "doc_id"]
-    by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
-    hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
-    labels = subtopics = frame
-    if frame.select(hashed.n_unique()).item() < frame.height:  # distinct hashes are distinct pairs, and sooner counted
-        remedy = "keep the one that is right"
-        if by_iteration:
-            remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
-        _no_contradiction(frame, rows, key, remedy)
-        labels = frame.unique(key, keep="first", maintain_order=True)
-        subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
-    if by_iteration:
-        notice(
-            f"{rows.label}: column 2 holds positive integers and was ignored, as every tool does; if they are the "
-            "iterations the labels belong to, read the qrels with labels='iteration' (--labels iteration)"
-        )
-    return Qrels(labels, name=name, rows=subtopics)
-
-
-def _one_label_an_iteration(frame: pl.DataFrame, rows: Rows, name: str | None) -> Qrels:
-    odd = frame.get_column("iteration").str.contains(_NUMBER_BUT_NO_ITERATION).arg_true()
-    if len(odd):
-        raise InputError(
-            f"{rows.where(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is no iteration; "
-            "write a positive integer, 0, or a word for any iteration"
-        )
-    numbered = frame.with_columns(
-        iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(
-            pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
-        )
-    )
-    key = ["query_id", "doc_id", "iteration"]
-    _no_contradiction(numbered, rows, key, "keep the one that is right")
-    distinct = numbered.unique(key, keep="first", maintain_order=True)
-    differing = differing_labels(distinct)
-    if differing:
-        notice(
-            f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
-            "differ between iterations; the first occurrence in a run decides"
-        )
-    return Qrels(distinct, labels="iteration", name=name)
-
-
-def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str], remedy: str) -> None:
-    """Two different labels for one key raise `InputError` with both lines."""
-    judged = frame.with_row_index("row")
-    clashing = (
-        judged.group_by(key)
-        .agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
-        .filter(pl.col("labels") > 1)
-        .sort("row")
-    )
-    if clashing.is_empty():
-        return
-    first = clashing.item(0, "row")
-    one = judged.filter(pl.col("row") == first)
-    same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
-    other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
-    what = "query and document" if len(key) == 2 else "query, document and iteration"
-    raise InputError(f"{rows.where(first)} and {rows.where(other)} have different labels for one {what}; {remedy}")
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
