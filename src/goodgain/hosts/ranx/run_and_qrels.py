@@ -10,7 +10,7 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 
 import goodgain.formats as formats
 from goodgain.errors import InputError, notice
-from goodgain.formats.qrels import differing_labels
+from goodgain.formats.labels import differing_labels
 from goodgain.hosts.ranx.typed_dicts import table, typed_dict
 
 __all__ = ["Qrels", "Run", "iterated", "judged"]
