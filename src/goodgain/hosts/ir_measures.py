@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import ir_measures
+import narwhals as nw
+import polars as pl
 from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, Provider
 
@@ -54,12 +56,22 @@ class GoodgainEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Every (measure, query of the qrels): a default for absent queries would be wrong for some measures."""
-        searched = read_run(run)
+        searched = read_run(_NOTHING if _has_no_rows(run) else run)
         values = good_gain_scores(self._measures, searched, counted(self._qrels, searched, thresholds(self._measures)))
         query_ids = values.get_column("query_id").to_list()
         for measure in self._measures:
             for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
                 yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
+
+
+#: A run without results.
+_NOTHING = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64})
+
+
+def _has_no_rows(run: Any) -> bool:
+    """Whether this is a frame without rows, as PyTerrier gives for queries outside all batches: its columns have no types."""
+    frame = nw.from_native(run, eager_only=True, pass_through=True)
+    return isinstance(frame, nw.DataFrame) and not len(frame)
 
 
 def register() -> None:
