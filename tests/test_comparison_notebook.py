@@ -39,7 +39,8 @@ def outputs(notebook: Any) -> list[Any]:
 def test_the_notebook_runs_and_shows_what_is_stored_in_it() -> None:
     stored = outputs(nbformat.read(NOTEBOOK, as_version=4))
     assert outputs(executed()) == stored
-    orders, ours, comparison, verdicts, _ = stored
+    orders, ours, comparison, verdicts, _, report = stored
+    assert "nCG@1 ↑" in report and "IterationsForAllGoodResults ↓" in report
     assert "│ seen        ┆ late   ┆ 0.0 " in orders and "│ last        ┆ late   ┆ 1.0 " in orders
     assert "│ early  ┆ 5.666667 ┆" in ours
     assert "| nDCG@10 ↑ | late | early | -1.0000 |" in comparison and "worse" in comparison

@@ -50,8 +50,9 @@ def test_the_picture_is_what_is_printed(checkout: Path) -> None:
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_python_of_the_readme_runs(code: str, checkout: Path) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=checkout, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "GoodgainNotice" not in done.stderr
     assert "SRR" in done.stdout
 
 
