@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["ORDERS", "Order", "contradicting_queries", "flattened"]
+__all__ = ["ORDERS", "Order", "flattened", "ranked"]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -39,59 +39,88 @@ def flattened(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
     >>> "".join(flattened(run, order="interleaved")["doc_id"])
     'abdce'
     """
+    return ranked(run, order=order).ranking
+
+
+class Ranked(NamedTuple):
+    """A classic ranking, and in how many of the queries it re-scored a better rank in an iteration has a lower score."""
+
+    ranking: pl.DataFrame
+    contradicting: int
+
+
+def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
+    """What `flattened` gives, and how often ranks contradict scores."""
     if order not in ORDERS:
         raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
-    rows = run.with_row_index("line")
-    queries = pl.col("line").min().over("query_id").alias("query")
-    iterations = pl.col("iteration").n_unique().over("query_id").alias("iterations")
-    rows = rows.with_columns(queries, iterations)
+    rows = run.with_columns(query=_query_numbers(run)).with_row_index("line")
+    iterations = rows.select("query", "iteration").unique().group_by("query").agg(iterations=pl.len())
     if order == "last":
-        rows = rows.filter(pl.col("iteration") == pl.col("iteration").max().over("query_id"))
-    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).sort("query", "iteration", "rank", "line")
+        rows = rows.filter(pl.col("iteration") == pl.col("iteration").max().over("query"))
+    results = _in_order(rows.filter(pl.col("doc_id") != EMPTY_DOC))
+    rising = _rising_queries(results)
     if order == "interleaved":
         position = pl.int_range(pl.len()).over("query", "iteration")
         results = results.with_columns(position=position).sort("query", "position", "iteration")
-    firsts = results.unique(["query", "doc_id"], keep="first", maintain_order=True)
-    repeats = _repeat_counts(results, firsts)
-    as_it_stands = (pl.col("iterations") == 1) & (pl.col("repeats") == 0)
+    firsts = _first_occurrences(results)
+    queries = (
+        results.group_by("query")
+        .agg(all=pl.len())
+        .join(firsts.group_by("query").agg(kept=pl.len()), on="query")
+        .join(iterations, on="query")
+        .select("query", "kept", as_it_stands=(pl.col("iterations") == 1) & (pl.col("all") == pl.col("kept")))
+    )
     place = pl.int_range(1, pl.len() + 1).over("query")
-    return (
-        firsts.join(repeats, on="query", how="left", maintain_order="left")
+    asis = pl.col("as_it_stands")
+    ranking = (
+        firsts.join(queries, on="query", how="left", maintain_order="left")
         .with_columns(
-            rank=pl.when(as_it_stands).then("rank").otherwise(place),
-            score=pl.when(as_it_stands).then("score").otherwise((pl.len().over("query") + 1 - place).cast(pl.Float64)),
-            iteration=pl.when(as_it_stands).then("iteration").otherwise(1),
-            place=pl.when(as_it_stands).then("line").otherwise(place),
+            rank=pl.when(asis).then("rank").otherwise(place),
+            score=pl.when(asis).then("score").otherwise((pl.col("kept") + 1 - place).cast(pl.Float64)),
+            iteration=pl.when(asis).then("iteration").otherwise(1),
+            place=pl.when(asis).then("line").otherwise(place),
         )
         .sort("query", "place")
         .select(run.columns)
     )
+    contradicting = queries.filter(~asis).join(rising, on="query", how="semi").height
+    return Ranked(ranking, contradicting)
 
 
-def _repeat_counts(results: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
-    """Per query, how many results are repeats."""
-    kept = firsts.group_by("query").agg(kept=pl.len())
-    return (
-        results.group_by("query")
-        .agg(all=pl.len())
-        .join(kept, on="query")
-        .select("query", repeats=pl.col("all") - pl.col("kept"))
+def _query_numbers(run: pl.DataFrame) -> pl.Series:
+    """Numbers for queries in their order of appearance, cheaply where the rows of a query stand together."""
+    query_ids = run.get_column("query_id")
+    numbers = query_ids.rle_id()
+    if query_ids.rle().struct.field("value").is_unique().all():
+        return numbers
+    rows = run.select("query_id").with_row_index("line")
+    return rows.select(pl.col("line").min().over("query_id")).to_series()
+
+
+def _in_order(results: pl.DataFrame) -> pl.DataFrame:
+    """By query, iteration, rank, line; most files are in this order, which is sooner seen than made."""
+    key = ["query", "iteration", "rank", "line"]
+    behind, equal = pl.lit(False), pl.lit(True)
+    for column in map(pl.col, key):
+        behind |= equal & (column < column.shift(1))
+        equal &= column == column.shift(1)
+    return results.sort(key) if results.select(behind.any()).item() else results
+
+
+def _rising_queries(results: pl.DataFrame) -> pl.DataFrame:
+    """Queries in which some iteration, in order of rank, has a score above the one before."""
+    same = (pl.col("query") == pl.col("query").shift(1)) & (pl.col("iteration") == pl.col("iteration").shift(1))
+    return results.filter(same & (pl.col("score") > pl.col("score").shift(1))).select("query").unique()
+
+
+def _first_occurrences(results: pl.DataFrame) -> pl.DataFrame:
+    """The first row of each document of a query, in the order of the rows."""
+    first = (
+        results.lazy()
+        .with_row_index("row")
+        .group_by("query", "doc_id")
+        .agg(pl.col("row").min())
+        .select(pl.col("row").sort())
+        .collect(engine="streaming")  # in less time and memory than unique() takes
     )
-
-
-def contradicting_queries(run: pl.DataFrame) -> int:
-    """In how many re-scored queries a better rank within an iteration has a lower score."""
-    results = run.with_row_index("line").filter(pl.col("doc_id") != EMPTY_DOC).sort("rank", "line")
-    rising = (pl.col("score").diff() > 0).any()
-    by_iteration = results.group_by("query_id", "iteration", maintain_order=True).agg(rising=rising)
-    rescored = _rescored(run)
-    return by_iteration.filter("rising").join(rescored, on="query_id", how="semi").get_column("query_id").n_unique()
-
-
-def _rescored(run: pl.DataFrame) -> pl.DataFrame:
-    """Queries with several iterations or with repeats."""
-    results = pl.col("doc_id").filter(pl.col("doc_id") != EMPTY_DOC)
-    counts = run.group_by("query_id").agg(
-        several=pl.col("iteration").n_unique() > 1, repeats=results.n_unique() < results.len()
-    )
-    return counts.filter(pl.col("several") | pl.col("repeats")).select("query_id")
+    return results[first.get_column("row")]

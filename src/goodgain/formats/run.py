@@ -12,7 +12,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.flattening import contradicting_queries, flattened
+from goodgain.flattening import ranked
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
@@ -75,17 +75,20 @@ class Run:
 
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
-        queries = contradicting_queries(self.rows)
+        return self._ranking if order == "seen" else self._flattened(order)
+
+    @cached_property
+    def _ranking(self) -> pl.DataFrame:
+        return self._flattened("seen")
+
+    def _flattened(self, order: str) -> pl.DataFrame:
+        ranking, queries = ranked(self.rows, order=order)
         if queries:
             notice(
                 f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
                 "the ranking follows the ranks; if the scores are right, number the ranks by them"
             )
-        return flattened(self.rows, order=order)
-
-    @cached_property
-    def _ranking(self) -> pl.DataFrame:
-        return self.flattened()
+        return ranking
 
     @cached_property
     def _pandas(self) -> pd.DataFrame:
