@@ -34,4 +34,4 @@ def notice(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
         depth += 1
-    warnings.warn(text, GoodgainNotice, stacklevel=depth - 1)
+    warnings.warn(text, GoodgainNotice, stacklevel=depth)
