@@ -1,0 +1,229 @@
+"""From an object in a tool's output to a Result: which keys hold id, url, title, snippet, score.
+
+The names are compared without case and signs: `docId`, `doc_id` and `DocID` are one. How the keys of an object are
+to be read is worked out once for each set of keys, since all results of a tool have the same ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from goodgain.traces.checks import id_text, number, wrong
+from goodgain.traces.pivot import Pairs, Result
+
+__all__ = ["has_identity", "plain", "result_of", "snake_case", "text_of"]
+
+#: What a Result's field may be called, the best first.
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    "doc_id": ("docid", "docno", "documentid", "corpusid", "id"),
+    "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl"),
+    "title": ("title", "name", "headline", "heading", "pagetitle", "documenttitle"),
+    "snippet": (
+        *("snippet", "pagecontent", "content", "text", "passage", "contents", "body", "description", "summary"),
+        *("excerpt", "abstract", "extract", "citedtext", "snippets", "highlights", "rawcontent", "document"),
+    ),
+    "score": ("score", "relevancescore", "similarity", "relevance", "searchscore", "rerankscore", "rankingscore"),
+    "type": ("type", "doctype", "documenttype", "entitytype", "kind"),
+}
+#: Objects inside the object that hold the rest of it.
+_CONTAINERS = ("metadata", "meta", "source", "document", "doc", "node", "payload", "attributes", "kwargs", "item", "web")
+#: Text that names where a document is from: its URL if it is one.
+_SOURCES = ("source",)
+#: Words under `type` that name the envelope, not the kind of document.
+_NO_TYPES = {"document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation"}
+_NO_TYPES |= {"constructor", "organic", "text_node", "resource", "resource_link"}
+#: Names of fields that formats spell in their own ways.
+_FIELD_NAMES = dict.fromkeys(("date_published", "published_date", "published_at", "publish_date"), "published")
+#: Ids whose names do not end like one.
+_IDS = {"alias", "principal_name", "address"}
+#: What says nothing about the document, or is far too long to keep.
+_DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
+_LONGEST_FIELD = 1000
+_DEEPEST = 4
+
+_SIGNS = re.compile(r"[^a-z0-9]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
+
+Object = dict[str, Any]
+
+
+def plain(key: str) -> str:
+    """A key as the tables of names spell it: lower case, letters and digits only."""
+    return _SIGNS.sub("", key.lower())
+
+
+def snake_case(name: str) -> str:
+    """`FileId`, `fileId`, `file id` -> `file_id`."""
+    return _SIGNS.sub("_", _CAMEL.sub("_", name).lower()).strip("_")
+
+
+class _Plan(NamedTuple):
+    """How to read objects with one set of keys: for each field its keys, the best first."""
+
+    doc_id: tuple[str, ...]
+    url: tuple[str, ...]
+    title: tuple[str, ...]
+    snippet: tuple[str, ...]
+    score: tuple[str, ...]
+    type: tuple[str, ...]
+    containers: tuple[str, ...]
+    sources: tuple[str, ...]
+    others: tuple[tuple[str, str, bool], ...]
+
+
+@lru_cache(maxsize=1024)
+def _plan(keys: tuple[str, ...]) -> _Plan:
+    names: dict[str, list[str]] = {}
+    for key in keys:
+        names.setdefault(plain(key), []).append(key)
+    found = {
+        field: tuple(key for synonym in synonyms for key in names.get(synonym, ()))
+        for field, synonyms in _SYNONYMS.items()
+    }
+    read = {key for field in found.values() for key in field}
+    others = tuple(
+        (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
+        for key in keys
+        if key not in read and (name := snake_case(key)) and name not in _DROPPED and plain(key) not in _CONTAINERS
+    )
+    nested = {"containers": _CONTAINERS, "sources": _SOURCES}
+    lists = {field: tuple(key for name in of for key in names.get(name, ())) for field, of in nested.items()}
+    return _Plan(**found, **lists, others=others)
+
+
+def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
+    """The result an object describes, or None where it has neither id, URL, title nor text.
+
+    Raises:
+        InputError: its id or URL is neither text nor a number.
+    """
+    doc_id = url = title = snippet = score = kind = None
+    ids: Pairs = ()
+    fields: Pairs = ()
+    todo = [item]
+    for depth in range(_DEEPEST):
+        inner: list[Object] = []
+        for part in todo:
+            plan = _plan(tuple(part))
+            doc_id = doc_id or _first(part, plan.doc_id, id_text, at)
+            url = url or _first(part, plan.url, _url, at) or _url_in(part, plan.sources)
+            title = title or _first(part, plan.title, _text, at)
+            snippet = snippet or _first(part, plan.snippet, _snippet, at)
+            score = _first(part, plan.score, _score, at) if score is None else score
+            kind = kind or _first(part, plan.type, _type, at)
+            if plan.others:
+                new_ids, new_fields = _rest(part, plan.others)
+                ids, fields = ids + new_ids, fields + new_fields
+            if plan.containers:
+                inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
+        if not inner or depth == _DEEPEST - 1:
+            break
+        todo = inner
+    if doc_id is None and url is None and title is None and snippet is None:
+        return None
+    if title is None and snippet is not None and snippet.startswith("---\n"):
+        title, fields = _front_matter(snippet, fields)
+    return Result(rank, doc_id, ids, url, _unquoted(title), snippet, score, doc_type or kind, fields)
+
+
+def has_identity(item: Object) -> bool:
+    """Whether an object alone, outside a list, is surely a result: it has an id or a URL, and says something."""
+    plan = _plan(tuple(item))
+    named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
+    return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a value: text itself, a number, or the joined texts of a list of texts and text parts."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list):
+        texts = [part.get("text") if isinstance(part, dict) else part for part in value]
+        return "\n".join(text for text in texts if isinstance(text, str)) or None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def _first(part: Object, keys: tuple[str, ...], read: Callable[[Any, str], Any], at: str) -> Any:
+    for key in keys:
+        value = part[key]
+        if value is not None and (found := read(value, at)) is not None:
+            return found
+    return None
+
+
+def _url(value: Any, at: str) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, (list, dict)):
+        return None  # a thumbnail, a list of links: not this document's address
+    raise wrong(at, "a URL as text", value)
+
+
+def _url_in(part: Object, keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = part[key]
+        if isinstance(value, str) and value.startswith(("http://", "https://")):
+            return value
+    return None
+
+
+def _text(value: Any, _: str) -> str | None:
+    return text_of(value)
+
+
+def _snippet(value: Any, _: str) -> str | None:
+    text = text_of(value)
+    if text is None or (len(text) < 2048 and text.startswith(("http://", "https://")) and " " not in text):
+        return None  # a bare address under `document` or `content` is no text of it
+    return text
+
+
+def _score(value: Any, _: str) -> float | None:
+    return number(value)
+
+
+def _type(value: Any, _: str) -> str | None:
+    name = snake_case(value) if isinstance(value, str) else None
+    return None if not name or name in _NO_TYPES else name
+
+
+def _rest(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
+    """What else an object says in words or numbers: domain-specific ids, and fields."""
+    ids: list[tuple[str, str]] = []
+    fields: list[tuple[str, str]] = []
+    for key, name, is_id in others:
+        value = part[key]
+        if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+            value = "; ".join(value)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
+            continue
+        text = value if isinstance(value, str) else str(value)
+        if len(text) <= _LONGEST_FIELD:
+            (ids if is_id else fields).append((name, text))
+    return tuple(ids), tuple(fields)
+
+
+def _front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
+    """Title and date of a text that opens with `---`, `title: T`, `date: D`, `---`."""
+    title = None
+    if head := _FRONT_MATTER.match(snippet):
+        for line in head["head"].splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "title":
+                title = value.strip() or None
+            elif name.strip() == "date" and value.strip():
+                fields += (("published", value.strip()),)
+    return title, fields
+
+
+def _unquoted(title: str | None) -> str | None:
+    """A title without one pair of quotes around it."""
+    if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
+        return title[1:-1]
+    return title
