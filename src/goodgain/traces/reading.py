@@ -248,6 +248,7 @@ class _Gathering:
         for query, (query_id, kind) in zip(queries, named, strict=True):
             self.rows.add(query, query_id, system)
             self.names.append((system, query_id, trace.at))
+            self.summary.systems[system or ""] += 1
             self.sources.setdefault(kind, trace.at)
 
     def ended(self, finish: Callable[[Rows], Value]) -> Batch[Value]:

@@ -28,6 +28,7 @@ class Summary(msgspec.Struct):
     iterations: int = 0
     searches: Counter[str] = msgspec.field(default_factory=Counter)
     skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    systems: Counter[str] = msgspec.field(default_factory=Counter)
     results: int = 0
     without_id: int = 0
     empty: int = 0
@@ -77,6 +78,8 @@ class Summary(msgspec.Struct):
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
+        if any(self.systems):
+            lines.append(f"queries by system: {_listed(self.systems)}")
         if self.without_search:
             lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
         if self.passed_over:
