@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from goodgain.traces.checks import id_text, number, wrong
 from goodgain.traces.pivot import Pairs, Result
 
-__all__ = ["has_identity", "plain", "result_of", "snake_case", "text_of"]
+__all__ = ["has_identity", "plain", "plain_keys", "result_of", "results_of", "snake_case", "text_of"]
 
 #: What a Result's field may be called, the best first.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -43,6 +43,7 @@ _IDS = {"alias", "principal_name", "address"}
 _DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
 _LONGEST_FIELD = 1000
 _DEEPEST = 4
+_QUOTES = ("", '"', "'")
 
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -61,8 +62,18 @@ def snake_case(name: str) -> str:
     return _SIGNS.sub("_", _CAMEL.sub("_", name).lower()).strip("_")
 
 
+@lru_cache(maxsize=1024)
+def plain_keys(keys: tuple[str, ...]) -> frozenset[str]:
+    """The keys of an object, as the tables of names spell them."""
+    return frozenset(map(plain, keys))
+
+
 class _Plan(NamedTuple):
-    """How to read objects with one set of keys: for each field its keys, the best first."""
+    """How to read objects with one set of keys: for each field its keys, the best first.
+
+    `straight` are the keys of doc_id, url, title, snippet and score where each has one at most and nothing else is to
+    be read, as in most logs.
+    """
 
     doc_id: tuple[str, ...]
     url: tuple[str, ...]
@@ -73,6 +84,7 @@ class _Plan(NamedTuple):
     containers: tuple[str, ...]
     sources: tuple[str, ...]
     others: tuple[tuple[str, str, bool], ...]
+    straight: tuple[str | None, ...] | None
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +104,49 @@ def _plan(keys: tuple[str, ...]) -> _Plan:
     )
     nested = {"containers": _CONTAINERS, "sources": _SOURCES}
     lists = {field: tuple(key for name in of for key in names.get(name, ())) for field, of in nested.items()}
-    return _Plan(**found, **lists, others=others)
+    fields = ("doc_id", "url", "title", "snippet", "score")
+    simple = not (others or found["type"] or any(lists.values())) and all(len(found[field]) < 2 for field in fields)
+    straight = tuple(found[field][0] if found[field] else None for field in fields) if simple else None
+    return _Plan(**found, **lists, others=others, straight=straight)
+
+
+def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
+    """The results that objects describe, ranked as they stand; None if one of them describes none.
+
+    Raises:
+        InputError: as `result_of`.
+    """
+    results: list[Result] = []
+    last: tuple[str, ...] | None = None
+    straight: tuple[str | None, ...] | None = None
+    for rank, item in enumerate(items, start=1):
+        keys = tuple(item)
+        if keys != last:
+            last, straight = keys, _plan(keys).straight
+        found = None if straight is None else _straight(item, rank, straight, doc_type)
+        if found is None and (found := result_of(item, rank, at, doc_type)) is None:
+            return None
+        results.append(found)
+    return tuple(results)
+
+
+def _straight(item: Object, rank: int, keys: tuple[str | None, ...], doc_type: str | None) -> Result | None:
+    """A result whose values are as plain as its keys, which saves most of the time of reading; None for others."""
+    for_id, for_url, for_title, for_snippet, for_score = keys
+    doc_id = item[for_id] if for_id else None
+    title = item[for_title] if for_title else None
+    snippet = item[for_snippet] if for_snippet else None
+    if type(doc_id) is not str or not doc_id or type(title) is not str or title[:1] in _QUOTES or type(snippet) is not str:
+        return None
+    score = item[for_score] if for_score else None
+    url = item[for_url] if for_url else None
+    if not snippet or snippet.startswith("http") or not (score is None or type(score) is float):
+        return None
+    if url is not None:
+        if type(url) is not str:
+            return None
+        url = url.strip() or None
+    return Result(rank, doc_id, (), url, title, snippet, score, doc_type)
 
 
 def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from goodgain.errors import InputError
 from goodgain.traces.checks import kind_of, number
 from goodgain.traces.jsontext import NotJSON, concatenated, loads
-from goodgain.traces.keys import has_identity, plain, result_of
+from goodgain.traces.keys import has_identity, plain, plain_keys, result_of, results_of
 from goodgain.traces.layouts import results_in_text
 from goodgain.traces.outcomes import says_failed, says_nothing_found
 from goodgain.traces.pivot import Result, Status
@@ -29,7 +29,7 @@ _LISTS = (
     *("output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
 #: Those that hold results whatever else the object says, and even if they are empty.
-_SURELY = ("results", "documents", "hits", "organic", "organicresults", "searchresults")
+_SURELY = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
 #: Text that stands between the blocks of several queries in one call.
 _BLOCKS = "\n=======\n"
 _PARTS = {"text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"}
@@ -138,13 +138,14 @@ class _Reading:
         """A list of results, of parts, of blocks (one a query), or of pairs of document and score."""
         if not members:
             return _EMPTY
-        if all(isinstance(member, dict) for member in members):
-            if all(member.get("type") in _PARTS for member in members) and not all(map(has_identity, members)):
+        if set(map(type, members)) == {dict}:
+            first = members[0]
+            if isinstance(first.get("type"), str) and _are_parts(members):
                 return self.parts(members, depth)
-            if all(_surely_wraps(member) for member in members):
+            if _surely_wraps(first) and all(map(_surely_wraps, members)):
                 return _joined([self.object(member, depth - 1) for member in members])
-            results = [result_of(member, rank, self.at, self.doc_type) for rank, member in enumerate(members, start=1)]
-            return _UNPARSED if None in results else _listed(result for result in results if result is not None)
+            results = results_of(members, self.at, self.doc_type)
+            return _UNPARSED if results is None else Outcome("ok", results)
         if all(isinstance(member, list) for member in members):
             if all(len(pair) == 2 and isinstance(pair[0], dict) and number(pair[1]) is not None for pair in members):
                 return self.list([{"score": score, **document} for document, score in members], depth - 1)
@@ -203,8 +204,8 @@ class _Reading:
 def _held_list(item: dict[str, Any]) -> Any:
     """What an object wraps: the first of its keys that hold a list, or an object or text that may hold one."""
     names = {plain(key): key for key in item}
-    for name in _SURELY:
-        if name in names and isinstance(item[names[name]], list):
+    for name in _LISTS:
+        if name in _SURELY and name in names and isinstance(item[names[name]], list):
             return item[names[name]]
     held = [item[names[name]] for name in _LISTS if name in names]
     for kind in (list, dict, str):
@@ -215,7 +216,15 @@ def _held_list(item: dict[str, Any]) -> Any:
 
 
 def _surely_wraps(item: dict[str, Any]) -> bool:
+    if _SURELY.isdisjoint(plain_keys(tuple(item))):
+        return False
     return any(plain(key) in _SURELY and isinstance(item[key], list) for key in item)
+
+
+def _are_parts(members: list[dict[str, Any]]) -> bool:
+    """Whether objects are content parts, rather than results that happen to have a type."""
+    typed = all(isinstance(member.get("type"), str) and member["type"] in _PARTS for member in members)
+    return typed and not all(map(has_identity, members))
 
 
 def _error_in(item: dict[str, Any]) -> bool:

@@ -230,7 +230,9 @@ class _Gathering:
 
     def add(self, trace: Trace, name: str, form: Format) -> None:
         """Add a trace; with errors='skip', one that cannot be read is counted instead."""
-        counted = Summary()
+        skip = self.options.errors == "skip"
+        counted = Summary() if skip else self.summary  # what is left out must not be counted
+        before = sum(counted.searches.values())
         try:
             queries = queries_in(trace, self.options, self.options.iteration or form.iteration, counted)
             system = system_of(trace, self.options)
@@ -238,13 +240,14 @@ class _Gathering:
         except UnrecordedError:
             raise
         except InputError as error:
-            if self.options.errors == "raise":
+            if not skip:
                 raise
             self.summary.skip(error)
             return
         if self.options.iteration is None and form.iteration == "call":
-            counted.calls_as_iterations[form.name] += sum(counted.searches.values())
-        self.summary.add(counted)
+            counted.calls_as_iterations[form.name] += sum(counted.searches.values()) - before
+        if skip:
+            self.summary.add(counted)
         for query, (query_id, kind) in zip(queries, named, strict=True):
             self.rows.add(query, query_id, system)
             self.names.append((system, query_id, trace.at))
@@ -260,7 +263,7 @@ def _traces(piece: Piece, options: ReadOptions, seen: Summary) -> Iterator[tuple
     """The traces of a piece, each with its format."""
     skip = options.errors == "skip"
     try:
-        head, form = head_and_format(piece.path, options.format)
+        head, form = head_and_format(piece.path, piece.format if options.format == "auto" else options.format)
         source = Source(
             piece.path, head, seen, citations=options.citations, reranked=options.reranked, skip=skip,
             span=piece.span, first_line=piece.first_line, first_number=piece.first_number,

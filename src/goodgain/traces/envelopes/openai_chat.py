@@ -159,8 +159,10 @@ def _haystack_answer(conversation: Conversation, found: Any, at: str) -> None:
 
 
 def _calls(source: Source, conversation: Conversation, message: dict[str, Any], at: str) -> None:
-    for index, call in enumerate(a_list(message.get("tool_calls"), f"{at}/tool_calls")):
-        conversation.call(_call(an_object(call, f"{at}/tool_calls/{index}"), f"{at}/tool_calls/{index}"))
+    if message.get("tool_calls") is not None:
+        for index, call in enumerate(a_list(message["tool_calls"], f"{at}/tool_calls")):
+            call_at = f"{at}/tool_calls/{index}"
+            conversation.call(_call(an_object(call, call_at), call_at))
     if (legacy := message.get("function_call")) is not None:
         function = an_object(legacy, f"{at}/function_call")
         name = a_text(function.get("name"), f"{at}/function_call/name")
@@ -171,8 +173,10 @@ def _calls(source: Source, conversation: Conversation, message: dict[str, Any], 
             _part(source, conversation, part, f"{at}/content/{index}")
     elif content is not None and not isinstance(content, str):
         raise wrong(f"{at}/content", "text or parts", content)
-    for index, tool in enumerate(a_list(message.get("executed_tools"), f"{at}/executed_tools")):
-        _executed(conversation, an_object(tool, f"{at}/executed_tools/{index}"), f"{at}/executed_tools/{index}")
+    if message.get("executed_tools") is not None:
+        for index, tool in enumerate(a_list(message["executed_tools"], f"{at}/executed_tools")):
+            tool_at = f"{at}/executed_tools/{index}"
+            _executed(conversation, an_object(tool, tool_at), tool_at)
     if message.get("annotations") and not message.get("tool_calls") and not message.get("executed_tools"):
         _cited(source, conversation, message["annotations"], f"{at}/annotations")
 
