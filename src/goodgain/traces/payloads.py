@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.traces.checks import kind_of, number
+from goodgain.traces.checks import kind_of, number, place
 from goodgain.traces.jsontext import NotJSON, concatenated, loads
 from goodgain.traces.keys import has_identity, plain, plain_keys, result_of, results_of
 from goodgain.traces.layouts import results_in_text
@@ -64,7 +64,7 @@ def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome
         found = parse(output)
         members = None if found is None else list(found)
     except Exception as error:
-        raise InputError(f"{at}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}") from error
+        raise InputError(f"{place(at)}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}") from error
     if members is None:
         return None
     results = [
@@ -74,7 +74,7 @@ def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome
         if isinstance(member, (Result, str, dict))
     ]  # fmt: skip
     if len(results) != len(members) or None in results:
-        raise InputError(f"{at}: parse= gave a result with neither id, URL, title nor text; give objects with such keys")
+        raise InputError(f"{place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys")
     return _listed(result for result in results if result is not None)
 
 

@@ -14,6 +14,8 @@ from goodgain.traces.tools import queries_of
 
 __all__ = ["Query", "queries_in"]
 
+#: Where the summary counts searches without results, by their status.
+_COUNTED = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
 _UNPARSED_REMEDY = "read it with parse=, or say with tools= which tools search"
 _ANSWER_REMEDY = "was the log cut off before the answer?"
 
@@ -75,7 +77,8 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
 
 def _search(call: ToolCall, options: ReadOptions) -> SearchCall:
     outcome = _outcome(call, options)
-    _insist(call, outcome.status, call.remedy, options)
+    if outcome.status in ("unrecorded", "unparsed"):
+        _insist(call, outcome.status, call.remedy, options)
     queries = call.queries if call.queries is not None else queries_of(call.arguments)
     return SearchCall(call.tool, outcome.status, outcome.results, queries, call.call_id, call.at)
 
@@ -108,7 +111,7 @@ def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     for output in (call.output, call.spare):
         if output is UNANSWERED:
             continue
-        outcome = read_output(output, place(call.at), parse=options.parse, doc_type=call.doc_type)
+        outcome = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
         if outcome.status != "unparsed":
             break
     if outcome.results:
@@ -121,8 +124,6 @@ def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 def _count(search: SearchCall, summary: Summary) -> None:
     summary.searches[search.tool] += 1
     summary.results += len(search.results)
-    summary.without_id += sum(result.doc_id is None for result in search.results)
-    summary.empty += search.status == "empty"
-    summary.failed += search.status == "error"
-    summary.unparsed += search.status == "unparsed"
-    summary.unrecorded += search.status == "unrecorded"
+    if search.status != "ok":
+        name = _COUNTED[search.status]
+        setattr(summary, name, getattr(summary, name) + 1)

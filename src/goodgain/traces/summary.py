@@ -30,7 +30,6 @@ class Summary(msgspec.Struct):
     skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
     systems: Counter[str] = msgspec.field(default_factory=Counter)
     results: int = 0
-    without_id: int = 0
     empty: int = 0
     failed: int = 0
     unparsed: int = 0

@@ -117,11 +117,17 @@ def _key(message: Any) -> Hashable | None:
 def _tell(source: Source, conversation: Conversation, message: Any, at: str) -> None:
     message = an_object(message, at)
     role = message.get("role")
-    if role in ("tool", "function"):
-        _answer(conversation, message, at)
+    if role == "tool":
+        content, call_id = message.get("content"), message.get("tool_call_id")
+        if type(content) is str and type(call_id) is str and call_id:  # nearly all; places and names are made for the rest
+            conversation.answer(call_id, content, at)
+        else:
+            _answer(conversation, message, at)
     elif role == "assistant":
         conversation.step()
         _calls(source, conversation, message, at)
+    elif role == "function":
+        _answer(conversation, message, at)
     elif role == "user":
         conversation.user(said(message.get("content")))
     elif role not in ("system", "developer"):
@@ -182,6 +188,9 @@ def _calls(source: Source, conversation: Conversation, message: dict[str, Any], 
 
 
 def _call(call: dict[str, Any], at: str) -> ToolCall:
+    plain, call_id = call.get("function"), call.get("id")
+    if type(plain) is dict and type(call_id) is str and call_id and type(name := plain.get("name")) is str:
+        return ToolCall(name, at, call_id, plain.get("arguments"))
     kind = "custom" if "custom" in call and "function" not in call else "function"
     function = an_object(call.get(kind), f"{at}/{kind}")
     name = a_text(function.get("name"), f"{at}/{kind}/name")
