@@ -61,7 +61,7 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
 
 def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome | None:
     try:
-        found = parse(output)
+        found = parse(_text_alone(output))
         members = None if found is None else list(found)
     except Exception as error:
         raise InputError(f"{place(at)}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}") from error
@@ -76,6 +76,15 @@ def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome
     if len(results) != len(members) or None in results:
         raise InputError(f"{place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys")
     return _listed(result for result in results if result is not None)
+
+
+def _text_alone(output: Any) -> Any:
+    """Text that came as content parts, as text: what a tool gave back before an API cut it up."""
+    if isinstance(output, list) and output and all(isinstance(part, dict) and part.keys() >= {"type", "text"} for part in output):
+        texts = [part["text"] for part in output if part["type"] in ("text", "input_text", "output_text")]
+        if len(texts) == len(output) and all(isinstance(text, str) for text in texts):
+            return "".join(texts)
+    return output
 
 
 def _at_rank(result: Result, rank: int) -> Result:

@@ -18,10 +18,12 @@ from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
 from goodgain.traces.sources import Source
 
 _SEARCH = re.compile(r"<search>(?P<query>.*?)</search>", re.DOTALL)
-_INFORMATION = re.compile(r"\s*<information>(?P<found>.*?)</information>", re.DOTALL)
+_INFORMATION = re.compile(r"\s*<information>")
+_INFORMED = "</information>"
 _CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
-_RESPONSES = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
-_RESPONSE = re.compile(r"<tool_response>(.*)(?:</tool_response>|\Z)", re.DOTALL)
+_RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
+_RESPONSES = re.compile(r"<tool_response>(.*)(?:</tool_response>|\Z)", re.DOTALL)
+_NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
 _FOUND = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
 _ANY_TAG = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
 
@@ -190,7 +192,7 @@ class _Teller:
             position = found.end() if found else len(text)
             self._waiting.append(_tool_call(found["call"].strip() if found else "", at))
             self.conversation.call(self._waiting[-1])
-            inline = re.compile(r"\s*" + _RESPONSES.pattern, re.DOTALL).match(text, position)
+            inline = _RESPONSE.match(text, position)
             if inline:  # a log that holds calls and responses in one text
                 self._waiting.pop().output = inline[1]
                 position = inline.end()
@@ -203,23 +205,35 @@ class _Teller:
         search = _SEARCH.match(text, start)
         if search is None:
             return len(text)
-        found = _INFORMATION.match(text, search.end())
         self.conversation.step()
         query = search["query"].strip()
-        output = found["found"].strip() if found else UNANSWERED
-        self.conversation.call(ToolCall("search", at, queries=(query,), output=output))
-        return found.end() if found else search.end()
+        found, end = _information(text, search.end())
+        self.conversation.call(ToolCall("search", at, queries=(query,), output=found))
+        return end
 
     def _responses(self, text: str, at: str) -> None:
         """The responses to the calls that wait: one each, or one that is cut off or holds the tag itself."""
-        found = _RESPONSES.findall(text)
+        whole = _RESPONSES.search(text)
+        found = _NEXT_RESPONSE.split(whole[1]) if whole else []
         if len(found) != len(self._waiting):
-            if len(self._waiting) != 1:
-                raise wrong(at, f"{len(self._waiting)} tool responses, one for each call", text)
-            whole = _RESPONSE.search(text)
-            found = [whole[1] if whole else ""]
+            raise wrong(at, f"{len(self._waiting)} tool responses, one for each call", found)
         for call, output in zip(self._waiting, found, strict=True):
             call.output = output.strip("\n")
+
+
+def _information(text: str, start: int) -> tuple[Any, int]:
+    """What was found, and where it ends: at the last closing tag before the next search, as pages may hold the tag."""
+    opening = _INFORMATION.match(text, start)
+    if opening is None:
+        return UNANSWERED, start
+    begin = opening.end()
+    following = text.find("<search>", begin)
+    end = text.rfind(_INFORMED, begin, following if following >= 0 else len(text))
+    if end < 0:
+        end = text.find(_INFORMED, begin)
+    if end < 0:
+        return UNANSWERED, len(text)  # cut off
+    return text[begin:end].strip(), end + len(_INFORMED)
 
 
 def _tool_call(text: str, at: str) -> ToolCall:
