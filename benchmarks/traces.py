@@ -36,7 +36,11 @@ def make(traces: int) -> None:
     DATA.parent.mkdir(exist_ok=True)
     with DATA.open("wb") as out:
         for number in range(traces):
-            out.write(orjson.dumps({"id": f"q{number}", "messages": _chat(chance, pages, number)}, option=orjson.OPT_APPEND_NEWLINE))
+            out.write(
+                orjson.dumps(
+                    {"id": f"q{number}", "messages": _chat(chance, pages, number)}, option=orjson.OPT_APPEND_NEWLINE
+                )
+            )
     print(f"{DATA}: {traces} traces, {DATA.stat().st_size / 1e9:.2f} GB")
 
 
@@ -92,8 +96,8 @@ def measure(all_jobs: list[int]) -> None:
     print(f"orjson alone {alone:6.1f} s  {size / alone:6.0f} MB/s   (before {before:.1f} s, after {after:.1f} s)")
     for jobs, (seconds, own, children) in found.items():
         print(
-            f"jobs={jobs}       {seconds:6.1f} s  {size / seconds:6.0f} MB/s   {alone / seconds:5.1%} of orjson's rate, "
-            f"{found[all_jobs[0]][0] / seconds:.2f}x jobs={all_jobs[0]}, memory {own:.2f} GB, largest child {children:.2f} GB"
+            f"jobs={jobs}       {seconds:6.1f} s  {size / seconds:6.0f} MB/s   {alone / seconds:5.1%} of orjson, "
+            f"{found[all_jobs[0]][0] / seconds:.2f}x jobs={all_jobs[0]}, {own:.2f} GB, child {children:.2f} GB"
         )
 
 

@@ -86,7 +86,11 @@ def openai_chat(story: Story) -> str:
         messages.append({"role": "user", "content": turn.user})
         for step in turn.steps:
             calls = [
-                {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": json.dumps(_asked(call))}}
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.tool, "arguments": json.dumps(_asked(call))},
+                }
                 for call in step
             ]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
@@ -101,7 +105,13 @@ def openai_responses(story: Story) -> str:
         items.append({"type": "message", "role": "user", "content": [{"type": "input_text", "text": turn.user}]})
         for step in turn.steps:
             items += [
-                {"type": "function_call", "id": f"fc_{c.id}", "call_id": c.id, "name": c.tool, "arguments": json.dumps(_asked(c))}
+                {
+                    "type": "function_call",
+                    "id": f"fc_{c.id}",
+                    "call_id": c.id,
+                    "name": c.tool,
+                    "arguments": json.dumps(_asked(c)),
+                }
                 for c in step
             ]
             items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
@@ -118,7 +128,12 @@ def anthropic(story: Story) -> str:
             uses = [{"type": "tool_use", "id": c.id, "name": c.tool, "input": _asked(c)} for c in step]
             messages.append({"role": "assistant", "content": [{"type": "text", "text": "Let me look."}, *uses]})
             results = [
-                {"type": "tool_result", "tool_use_id": c.id, "content": [{"type": "text", "text": c.text}], "is_error": c.failed}
+                {
+                    "type": "tool_result",
+                    "tool_use_id": c.id,
+                    "content": [{"type": "text", "text": c.text}],
+                    "is_error": c.failed,
+                }
                 for c in step
                 if c.answered
             ]
@@ -139,7 +154,14 @@ def langchain(story: Story) -> str:
                 if c.answered:
                     status = "error" if c.failed else "success"
                     messages.append(
-                        {"type": "tool", "content": c.text, "tool_call_id": c.id, "name": c.tool, "status": status, "artifact": None}
+                        {
+                            "type": "tool",
+                            "content": c.text,
+                            "tool_call_id": c.id,
+                            "name": c.tool,
+                            "status": status,
+                            "artifact": None,
+                        }
                     )
         messages.append({"type": "ai", "content": "That is it.", "tool_calls": [], "id": f"m{len(messages)}"})
     return json.dumps({"messages": messages})
@@ -176,11 +198,13 @@ def openinference(story: Story) -> str:
 
 def tagged_text(story: Story) -> str:
     messages: list[Json] = [
-        {"role": "system", "content": "Call tools so: <tool_call>{\"name\": \"search\"}</tool_call>"},
+        {"role": "system", "content": 'Call tools so: <tool_call>{"name": "search"}</tool_call>'},
         {"role": "user", "content": story.turns[-1].user},
     ]
     for step in story.turns[-1].steps:
-        calls = "\n".join(f"<tool_call>\n{json.dumps({'name': c.tool, 'arguments': _asked(c)})}\n</tool_call>" for c in step)
+        calls = "\n".join(
+            f"<tool_call>\n{json.dumps({'name': c.tool, 'arguments': _asked(c)})}\n</tool_call>" for c in step
+        )
         messages.append({"role": "assistant", "content": f"<think>Hm.</think>\n{calls}"})
         responses = [f"<tool_response>\n{c.text}\n</tool_response>" for c in step if c.answered]
         if responses:
@@ -200,7 +224,9 @@ def atif(story: Story) -> str:
         steps.append({"source": "agent", "message": "That is it."})
     for number, step in enumerate(steps, start=1):
         step["step_id"] = number
-    return json.dumps({"schema_version": "ATIF-v1.4", "session_id": "story", "agent": {"name": "a", "version": "1"}, "steps": steps})
+    return json.dumps(
+        {"schema_version": "ATIF-v1.4", "session_id": "story", "agent": {"name": "a", "version": "1"}, "steps": steps}
+    )
 
 
 def inspect_ai(story: Story) -> str:
@@ -213,7 +239,9 @@ def inspect_ai(story: Story) -> str:
             for c in step:
                 if c.answered:
                     error = {"error": {"type": "timeout", "message": "time is up"}} if c.failed else {}
-                    messages.append({"role": "tool", "tool_call_id": c.id, "function": c.tool, "content": c.text, **error})
+                    messages.append(
+                        {"role": "tool", "tool_call_id": c.id, "function": c.tool, "content": c.text, **error}
+                    )
         messages.append({"role": "assistant", "content": "That is it."})
     sample = {"id": "story", "epoch": 1, "messages": messages, "attachments": {}}
     return json.dumps({"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [sample]})
@@ -245,7 +273,10 @@ def jsonl(story: Story) -> str:
         return {**found, ("results" if isinstance(c.output, list) else "output"): c.output}
 
     turns = [
-        {"user": turn.user, "steps": [{"searches": [search(c) for c in step if "search" in c.tool]} for step in turn.steps]}
+        {
+            "user": turn.user,
+            "steps": [{"searches": [search(c) for c in step if "search" in c.tool]} for step in turn.steps],
+        }
         for turn in story.turns
     ]
     return json.dumps({"goodgain_trace": 1, "query_id": "story", "turns": turns}) + "\n"

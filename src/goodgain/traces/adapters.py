@@ -53,7 +53,9 @@ def formats() -> dict[str, Format]:
         found[info.name] = _format(info.name, module, is_plugin=False)
     for point in entry_points(group=GROUP):
         if point.name in found:
-            raise InputError(f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it")
+            raise InputError(
+                f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it"
+            )
         try:
             found[point.name] = _format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # whatever a foreign module raises while it is imported

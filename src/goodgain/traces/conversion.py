@@ -253,6 +253,6 @@ class _Writing:
             )
         if self._counts.get("escaped"):
             notice(
-                f"{self._out}: white space and control characters in {self._counts['escaped']} ids were written as %XX; "
+                f"{self._out}: white space and control characters in {self._counts['escaped']} ids became %XX; "
                 "write .parquet or .jsonl to keep ids as they are"
             )

@@ -1,4 +1,4 @@
-"""Which files are read, in what order, and in which pieces, so that pieces can be read apart and memory stays bounded."""
+"""Which files are read, in what order, and in which pieces, so that memory stays bounded and pieces are read apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goodgain.traces.adapters import Format, format_named, format_of
 from goodgain.traces.heads import Head
 from goodgain.traces.sources import read_head
 
-__all__ = ["Piece", "Paths", "Task", "head_and_format", "tasks", "trace_files"]
+__all__ = ["Paths", "Piece", "Task", "head_and_format", "tasks", "trace_files"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -54,7 +54,9 @@ def trace_files(paths: Paths) -> list[Path]:
         if path.is_dir():
             inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
             if not inside:
-                raise InputError(f"{path}: the directory holds no file that ends in {', '.join(_ENDINGS)}; name the files")
+                raise InputError(
+                    f"{path}: the directory holds no file that ends in {', '.join(_ENDINGS)}; name the files"
+                )
             found += inside
         elif not path.exists():
             raise InputError(f"{path}: no such file; give the path of a trace")

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-from goodgain.traces.jsontext import NotJSON, loads
+from goodgain.traces.jsontext import NotJSONError, loads
 
 __all__ = ["HEAD_SIZE", "Head"]
 
@@ -45,7 +45,7 @@ class Head:
             return "json"
         try:
             loads(first)
-        except NotJSON:
+        except NotJSONError:
             return "text" if start.startswith(b"[") and not _opens_json(start) else "json"
         return "jsonl"
 
@@ -94,7 +94,7 @@ def _opens_json(start: bytes) -> bool:
 def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
     try:
         return loads(raw)
-    except NotJSON:
+    except NotJSONError:
         if whole:
             return None
     text = raw.decode("utf-8", "ignore")
@@ -112,5 +112,5 @@ def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
             cut, open_there = mark.start(), "".join(reversed(closing))
     try:
         return loads(text[:cut] + open_there)
-    except NotJSON:
+    except NotJSONError:
         return None

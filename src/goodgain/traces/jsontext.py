@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-__all__ = ["NotJSON", "concatenated", "loads"]
+__all__ = ["NotJSONError", "concatenated", "loads"]
 
 _MANY = 100_000
 
 
-class NotJSON(ValueError):
+class NotJSONError(ValueError):
     """The text is no JSON; the message says why and where in the text."""
 
 
@@ -20,7 +20,7 @@ def loads(text: str | bytes | memoryview) -> Any:
     """The value a JSON text holds; NaN and Infinity, which no JSON has but Python writes, are null.
 
     Raises:
-        NotJSON: it holds none, nests over 1,000 deep, or holds half a character (a lone surrogate).
+        NotJSONError: it holds none, nests over 1,000 deep, or holds half a character (a lone surrogate).
     """
     try:
         return orjson.loads(text)
@@ -28,12 +28,12 @@ def loads(text: str | bytes | memoryview) -> Any:
         # json is asked only where it can say more: it is slow, and lets half characters through.
         words = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
         if isinstance(text, memoryview) or not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
-            raise NotJSON(str(error)) from None
+            raise NotJSONError(str(error)) from None
     try:
         value = json.loads(text, parse_constant=lambda _: None)
         orjson.dumps(value)
     except (ValueError, RecursionError, TypeError) as error:
-        raise NotJSON(str(error)) from None
+        raise NotJSONError(str(error)) from None
     return value
 
 

@@ -29,7 +29,19 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "type": ("type", "doctype", "documenttype", "entitytype", "kind"),
 }
 #: Objects inside the object that hold the rest of it.
-_CONTAINERS = ("metadata", "meta", "source", "document", "doc", "node", "payload", "attributes", "kwargs", "item", "web")
+_CONTAINERS = (
+    "metadata",
+    "meta",
+    "source",
+    "document",
+    "doc",
+    "node",
+    "payload",
+    "attributes",
+    "kwargs",
+    "item",
+    "web",
+)
 #: Text that names where a document is from: its URL if it is one.
 _SOURCES = ("source",)
 #: Words under `type` that name the envelope, not the kind of document.
@@ -136,7 +148,13 @@ def _straight(item: Object, rank: int, keys: tuple[str | None, ...], doc_type: s
     doc_id = item[for_id] if for_id else None
     title = item[for_title] if for_title else None
     snippet = item[for_snippet] if for_snippet else None
-    if type(doc_id) is not str or not doc_id or type(title) is not str or title[:1] in _QUOTES or type(snippet) is not str:
+    if (
+        type(doc_id) is not str
+        or not doc_id
+        or type(title) is not str
+        or title[:1] in _QUOTES
+        or type(snippet) is not str
+    ):
         return None
     score = item[for_score] if for_score else None
     url = item[for_url] if for_url else None

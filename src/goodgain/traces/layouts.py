@@ -19,7 +19,9 @@ _NUMBERED = re.compile(r"(?P<n>\d{1,4})[.)] +(?:<docid: *(?P<id>[^>\n]+)> *)?(?P
 _LINK = re.compile(r"(?:[-*] +)?\[(?P<title>.*)\]\((?P<url>\S+)\)\s*$")
 _BRACKETS = re.compile(r"\[(?P<title>.*)\]\s*$")
 _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?\(Title: ?")
-_LABEL = re.compile(r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)")
+_LABEL = re.compile(
+    r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)"
+)
 _NOTES = re.compile(r"(?P<label>Date published|Source): *(?P<value>.*)")
 
 #: The labels of `Title:/URL:/Content:` blocks, as the keys an object would have.
@@ -29,7 +31,11 @@ _LABELS = {
     **dict.fromkeys(("content", "snippet", "text", "summary", "description", "body", "abstract"), "snippet"),
     **dict.fromkeys(("id", "docid", "documentid", "docno"), "doc_id"),
     **dict.fromkeys(("date", "published", "publisheddate", "datepublished"), "published"),
-    **{"score": "score", "author": "author", "source": "source", "metadata": "metadata", "highlights": "highlights"},
+    "score": "score",
+    "author": "author",
+    "source": "source",
+    "metadata": "metadata",
+    "highlights": "highlights",
 }
 
 

@@ -99,7 +99,9 @@ def _chosen(trace: Trace, options: ReadOptions) -> tuple[str, str]:
 
 def _as_id(value: Any, trace: Trace, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise InputError(f"{place(trace.at)}: {what} {kind_of(value)}, which is no query id; give text or a whole number")
+        raise InputError(
+            f"{place(trace.at)}: {what} {kind_of(value)}, which is no query id; give text or a whole number"
+        )
     return str(value)
 
 

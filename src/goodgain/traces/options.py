@@ -36,9 +36,11 @@ class ReadOptions:
         iteration: step: the calls of a step are one iteration; call: each call is one; None: what the format can tell.
         tools: which tools are searches: a function of the name, names, or None for the rule in docs/traces.
         parse: reads outputs that the built-in readers cannot, or get wrong: output -> results, or None.
-        query_id: for traces without one: a constant, a field path (`/metadata/qid` or `metadata.qid`), or a function of the trace.
+        query_id: for traces without one: a constant, a field path (`/metadata/qid`, `metadata.qid`), or a function of
+            the trace.
         citations: count citations of answers as results where a search's own results are not recorded.
-        unrecorded: what a search is whose results the log lacks: raise, empty (it found nothing), skip (leave its iteration out).
+        unrecorded: what a search is whose results the log lacks: raise, empty (it found nothing), skip (its iteration
+            is left out).
         errors: raise, or skip what cannot be read and say so.
         reranked: a reranker's list replaces its retriever's.
         tag: the name of the system; None: the log's own, if it names one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
 import re
 import tempfile
@@ -94,7 +95,7 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 @contextmanager
 def _parquet(file: IO[bytes]) -> Iterator[Append]:
     """Parquet written in row groups, one a frame, which Polars cannot do by itself."""
-    import pyarrow.parquet as pq
+    pq = importlib.import_module("pyarrow.parquet")  # has no types; and it is slow to import
 
     writer: list[Any] = []
 
@@ -115,7 +116,7 @@ def _append_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
     """One object a line; pairs of name and value are plain objects there."""
     pairs = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
     if all(frame[name].null_count() == frame.height for name in pairs):
-        frame.write_ndjson(file)  # type: ignore[arg-type]  # any binary file will do
+        frame.write_ndjson(file)
         return
     for row in frame.iter_rows(named=True):
         for name in pairs:
@@ -135,7 +136,7 @@ def _append_trec(frame: pl.DataFrame, file: IO[bytes], counts: dict[str, int]) -
         ids = frame[name].filter(unsafe).unique()
         safe = pl.Series([_UNSAFE_SIGN.sub(_percent, text) for text in ids], dtype=pl.String)
         frame = frame.with_columns(frame[name].replace(ids, safe))
-    frame.write_csv(file, separator=" ", include_header=False, quote_style="never")  # type: ignore[arg-type]  # any binary file will do
+    frame.write_csv(file, separator=" ", include_header=False, quote_style="never")
 
 
 def _percent(found: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.checks import kind_of, number, place
-from goodgain.traces.jsontext import NotJSON, concatenated, loads
+from goodgain.traces.jsontext import NotJSONError, concatenated, loads
 from goodgain.traces.keys import has_identity, plain, plain_keys, result_of, results_of
 from goodgain.traces.layouts import results_in_text
 from goodgain.traces.outcomes import says_failed, says_nothing_found
@@ -25,14 +25,36 @@ Parse = Callable[[Any], Iterable[Any] | None]
 #: Under which keys an object holds its list of results, the best first.
 _LISTS = (
     *("results", "documents", "hits", "items", "organic", "organicresults", "searchresults", "webpages", "value"),
-    *("matches", "passages", "chunks", "nodes", "sourcenodes", "docs", "data", "sources", "context", "articles", "papers"),
+    *(
+        "matches",
+        "passages",
+        "chunks",
+        "nodes",
+        "sourcenodes",
+        "docs",
+        "data",
+        "sources",
+        "context",
+        "articles",
+        "papers",
+    ),
     *("output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
 #: Those that hold results whatever else the object says, and even if they are empty.
 _SURELY = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
 #: Text that stands between the blocks of several queries in one call.
 _BLOCKS = "\n=======\n"
-_PARTS = {"text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"}
+_PARTS = {
+    "text",
+    "input_text",
+    "output_text",
+    "search_result",
+    "resource",
+    "resource_link",
+    "image",
+    "audio",
+    "document",
+}
 _DEEPEST = 12
 
 
@@ -64,7 +86,9 @@ def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome
         found = parse(_text_alone(output))
         members = None if found is None else list(found)
     except Exception as error:
-        raise InputError(f"{place(at)}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}") from error
+        raise InputError(
+            f"{place(at)}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}"
+        ) from error
     if members is None:
         return None
     results = [
@@ -74,13 +98,19 @@ def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome
         if isinstance(member, (Result, str, dict))
     ]  # fmt: skip
     if len(results) != len(members) or None in results:
-        raise InputError(f"{place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys")
+        raise InputError(
+            f"{place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
+        )
     return _listed(result for result in results if result is not None)
 
 
 def _text_alone(output: Any) -> Any:
     """Text that came as content parts, as text: what a tool gave back before an API cut it up."""
-    if isinstance(output, list) and output and all(isinstance(part, dict) and part.keys() >= {"type", "text"} for part in output):
+    if (
+        isinstance(output, list)
+        and output
+        and all(isinstance(part, dict) and part.keys() >= {"type", "text"} for part in output)
+    ):
         texts = [part["text"] for part in output if part["type"] in ("text", "input_text", "output_text")]
         if len(texts) == len(output) and all(isinstance(text, str) for text in texts):
             return "".join(texts)
@@ -112,7 +142,7 @@ class _Reading:
         if isinstance(value, str):
             return self.text(value, depth)
         if isinstance(value, list):
-            return self.list(value, depth)
+            return self.members(value, depth)
         if isinstance(value, dict):
             return self.object(value, depth)
         return _UNPARSED
@@ -125,9 +155,9 @@ class _Reading:
         if stripped.startswith(("{", "[", '"')):
             try:
                 value = loads(stripped)
-            except NotJSON:
+            except NotJSONError:
                 if (many := concatenated(stripped)) is not None:
-                    return self.list(many, depth - 1)
+                    return self.members(many, depth - 1)
             else:
                 return self.value(value, depth - 1)
         if _BLOCKS in text:
@@ -141,9 +171,12 @@ class _Reading:
         """Results that know the document type of their tool."""
         if self.doc_type is None:
             return results
-        return [Result(r.rank, r.doc_id, r.ids, r.url, r.title, r.snippet, r.score, self.doc_type, r.fields) for r in results]
+        return [
+            Result(r.rank, r.doc_id, r.ids, r.url, r.title, r.snippet, r.score, self.doc_type, r.fields)
+            for r in results
+        ]
 
-    def list(self, members: list[Any], depth: int) -> Outcome:
+    def members(self, members: list[Any], depth: int) -> Outcome:
         """A list of results, of parts, of blocks (one a query), or of pairs of document and score."""
         if not members:
             return _EMPTY
@@ -157,8 +190,8 @@ class _Reading:
             return _UNPARSED if results is None else Outcome("ok", results)
         if all(isinstance(member, list) for member in members):
             if all(len(pair) == 2 and isinstance(pair[0], dict) and number(pair[1]) is not None for pair in members):
-                return self.list([{"score": score, **document} for document, score in members], depth - 1)
-            return _joined([self.list(member, depth - 1) for member in members])
+                return self.members([{"score": score, **document} for document, score in members], depth - 1)
+            return _joined([self.members(member, depth - 1) for member in members])
         if all(isinstance(member, str) for member in members):
             return self.texts(members, depth)
         return _UNPARSED
@@ -166,7 +199,7 @@ class _Reading:
     def texts(self, texts: list[str], depth: int) -> Outcome:
         """Texts side by side: each of them one object, a list of results, or a URL."""
         if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in texts):
-            return self.list([{"url": text} for text in texts], depth - 1)
+            return self.members([{"url": text} for text in texts], depth - 1)
         return _joined([self.text(text, depth - 1) for text in texts])
 
     def parts(self, parts: list[dict[str, Any]], depth: int) -> Outcome:
@@ -176,13 +209,13 @@ class _Reading:
             if part["type"] == "search_result":
                 source = part.get("source")
                 named = {"url" if "://" in source else "doc_id": source} if isinstance(source, str) else {}
-                outcomes.append(self.list([{**part, "source": None, **named, "type": None}], depth - 1))
+                outcomes.append(self.members([{**part, "source": None, **named, "type": None}], depth - 1))
             elif part.get("citations"):
                 outcomes.append(self.value(part["citations"], depth - 1))
             elif part["type"] == "resource":
-                outcomes.append(self.list([part.get("resource")], depth - 1))
+                outcomes.append(self.members([part.get("resource")], depth - 1))
             elif part["type"] in ("resource_link", "document"):
-                outcomes.append(self.list([part], depth - 1))
+                outcomes.append(self.members([part], depth - 1))
             elif part["type"] not in ("image", "audio"):
                 outcomes.append(self.value(part.get("text"), depth - 1))
         if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
@@ -202,7 +235,7 @@ class _Reading:
         if item.get("lc") == 1 and isinstance(item.get("kwargs"), dict):
             return self.value(item["kwargs"], depth - 1)
         if has_identity(item) and not _surely_wraps(item):
-            return self.list([item], depth)
+            return self.members([item], depth)
         if (held := _held_list(item)) is not None:
             outcome = self.value(held, depth - 1)
             if outcome.status != "empty" or not _error_in(item):

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from multiprocessing import get_context
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -96,7 +96,7 @@ def read_traces(
         >>> chat = [
         ...     {"role": "user", "content": "What is BM25?"},
         ...     {"role": "assistant", "tool_calls": [call]},
-        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking function."}]'},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
         ... ]
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "q1.json"
         >>> _ = path.write_text(json.dumps(chat))
@@ -273,7 +273,9 @@ def _traces(piece: Piece, options: ReadOptions, seen: Summary) -> Iterator[tuple
             count += 1
             yield trace, form
         if not count and not seen.errors and piece.span is None:
-            raise InputError(f"{piece.path}: holds no trace that {form.name} can read; give another format with format=")
+            raise InputError(
+                f"{piece.path}: holds no trace that {form.name} can read; give another format with format="
+            )
     except InputError as error:
         if not skip:
             raise

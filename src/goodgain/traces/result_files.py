@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.traces.checks import an_object, kind_of
-from goodgain.traces.jsontext import NotJSON, loads
+from goodgain.traces.jsontext import NotJSONError, loads
 from goodgain.traces.outputs import appended, kind_of_file
 from goodgain.traces.rows import RESULTS_SCHEMA
 
@@ -61,7 +61,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
         at = f"{path}, line {number}, at "
         try:
             row = an_object(loads(line), at)
-        except NotJSON as error:
+        except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
         for name, column in columns.items():
             column.append(_value(name, row.get(name), at))

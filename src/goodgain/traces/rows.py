@@ -77,7 +77,11 @@ def _column(name: str, results: list[Result]) -> pl.Series:
         return pl.Series(name, [getattr(result, name) for result in results], dtype=RESULTS_SCHEMA[name])
     pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
     if not any(pairs):
-        return pl.Series(name, [None], dtype=_PAIRS).new_from_index(0, len(results)) if results else pl.Series(name, [], _PAIRS)
+        return (
+            pl.Series(name, [None], dtype=_PAIRS).new_from_index(0, len(results))
+            if results
+            else pl.Series(name, [], _PAIRS)
+        )
     values = [[{"name": key, "value": value} for key, value in found] or None for found in pairs]
     return pl.Series(name, values, dtype=_PAIRS)
 

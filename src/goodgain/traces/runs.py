@@ -92,7 +92,9 @@ def _rows(results: Any) -> pl.DataFrame:
         *(pl.col(name).cast(pl.Int64).fill_null(0) for name in _NEEDED[1:]),
         (pl.col("score").cast(pl.Float64) if "score" in frame.columns else pl.lit(None, pl.Float64).alias("score")),
     ]
-    return frame.select(columns).with_row_index("row").with_columns(query=pl.col("row").min().over("query_id")).drop("row")
+    return (
+        frame.select(columns).with_row_index("row").with_columns(query=pl.col("row").min().over("query_id")).drop("row")
+    )
 
 
 def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:

@@ -102,7 +102,7 @@ def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: Read
 
 
 class UnrecordedError(InputError):
-    """A search whose results the log lacks; errors='skip' does not pass over it, as that would falsify every measure."""
+    """A search whose results the log lacks; errors='skip' does not pass over it: that would falsify every measure."""
 
 
 def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:

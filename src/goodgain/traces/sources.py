@@ -15,7 +15,7 @@ import zstandard
 from goodgain.errors import InputError
 from goodgain.traces.checks import place
 from goodgain.traces.heads import HEAD_SIZE, Head
-from goodgain.traces.jsontext import NotJSON, loads
+from goodgain.traces.jsontext import NotJSONError, loads
 from goodgain.traces.pivot import Trace
 from goodgain.traces.summary import Summary
 
@@ -140,7 +140,7 @@ class Source:
         at = f"{self.path}, at "
         try:
             value = loads(self.bytes())
-        except NotJSON as error:
+        except NotJSONError as error:
             raise InputError(f"{self.path}: is not JSON to its end ({error}); is it cut off?") from None
         yield value, at
 
@@ -162,7 +162,7 @@ class Source:
                     continue
                 try:
                     value = loads(line.removeprefix(b"\xef\xbb\xbf") if read == len(line) else line)
-                except NotJSON as error:
+                except NotJSONError as error:
                     self._pass_over(InputError(f"{place(at)}: is not JSON ({error}); is the file cut off there?"))
                     self._number += 1
                     continue
@@ -173,7 +173,9 @@ class Source:
         with _opened(self.path) as file:
             content = file.read(_LARGEST + 1)
         if len(content) > _LARGEST:
-            raise InputError(f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line")
+            raise InputError(
+                f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line"
+            )
         return content.removeprefix(b"\xef\xbb\xbf")
 
     def text(self) -> str:
@@ -193,7 +195,7 @@ class Source:
                     if info.file_size > _LARGEST:
                         raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
                     yield loads(archive.read(info)), info.filename
-        except NotJSON as error:
+        except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
             raise InputError(

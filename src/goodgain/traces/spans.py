@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from goodgain.traces.checks import a_list, an_object, wrong
-from goodgain.traces.jsontext import NotJSON, loads
+from goodgain.traces.jsontext import NotJSONError, loads
 
 __all__ = ["Attributes", "Span", "is_span", "is_spans", "spans_of"]
 
@@ -24,7 +24,10 @@ Attributes = dict[str, Any]
 _INDEX = re.compile(r"\d{1,5}")
 _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
-    **{"retrieval": "RETRIEVER", "execute_tool": "TOOL", "invoke_agent": "AGENT", "embeddings": "EMBEDDING"},
+    "retrieval": "RETRIEVER",
+    "execute_tool": "TOOL",
+    "invoke_agent": "AGENT",
+    "embeddings": "EMBEDDING",
 }
 _HEX_LENGTHS = {16: 8, 32: 16}
 _DEEPEST = 20
@@ -67,7 +70,7 @@ class Span(msgspec.Struct):
         if isinstance(nested, str):
             try:
                 nested = loads(nested)
-            except NotJSON:
+            except NotJSONError:
                 nested = None
         if isinstance(nested, list):
             return [_flat(member) for member in nested if isinstance(member, dict)]
@@ -178,7 +181,7 @@ def _kind(span: Span, raw: dict[str, Any]) -> str:
 
 
 def _id(value: Any, at: str) -> str:
-    """An id of a trace or span in hexadecimal, from that, from `0x...`, or from base64 as generic protobuf writers do."""
+    """An id of a trace or span in hexadecimal, from that, from `0x...`, or from the base64 of protobuf writers."""
     if not isinstance(value, str) or not value:
         raise wrong(at, "the id of a span or trace", value)
     text = value.removeprefix("0x").lower()

@@ -109,7 +109,9 @@ def _key(message: Any) -> Hashable | None:
         block for block in blocks if block.get("type") == "text"
     ]).strip()  # fmt: skip
     ids = tuple(
-        str(block.get("id") or block.get("tool_use_id")) for block in blocks if block.get("type") in ("tool_use", _RESULT)
+        str(block.get("id") or block.get("tool_use_id"))
+        for block in blocks
+        if block.get("type") in ("tool_use", _RESULT)
     )
     if message.get("role") == "assistant" and not text and not ids:
         return None
@@ -136,7 +138,9 @@ class _Messages:
             return
         if role == "system":
             return
-        blocks = [(an_object(block, f"{at}/content/{i}"), f"{at}/content/{i}") for i, block in enumerate(_blocks(message))]
+        blocks = [
+            (an_object(block, f"{at}/content/{i}"), f"{at}/content/{i}") for i, block in enumerate(_blocks(message))
+        ]
         if role == "user" and not any(_is_result(block) for block, _ in blocks):
             self.conversation.user(said(content))
         elif role == "assistant":

@@ -24,7 +24,9 @@ def _is_trajectory(record: dict[str, Any]) -> bool:
     if word(record.get("schema_version")).upper().startswith("ATIF"):
         return True
     steps = record.get("steps")
-    return isinstance(steps, list) and any(isinstance(step, dict) and {"step_id", "source"} <= step.keys() for step in steps)
+    return isinstance(steps, list) and any(
+        isinstance(step, dict) and {"step_id", "source"} <= step.keys() for step in steps
+    )
 
 
 def independent(_: Head) -> bool:

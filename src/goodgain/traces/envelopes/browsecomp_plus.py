@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.checks import a_list, a_text, an_object, id_text, word, wrong
+from goodgain.traces.checks import a_text, an_object, id_text, word, wrong
 from goodgain.traces.heads import Head
 from goodgain.traces.pivot import UNANSWERED, Step, ToolCall, Trace, Turn
 from goodgain.traces.sources import Source
@@ -27,7 +27,9 @@ def sniff(head: Head) -> bool:
 
 def _is_run(record: dict[str, Any]) -> bool:
     entries = record.get("result")
-    typed = isinstance(entries, list) and any(isinstance(entry, dict) and entry.get("type") == "tool_call" for entry in entries)
+    typed = isinstance(entries, list) and any(
+        isinstance(entry, dict) and entry.get("type") == "tool_call" for entry in entries
+    )
     return "tool_call_counts" in record or (typed and "query_id" in record)
 
 

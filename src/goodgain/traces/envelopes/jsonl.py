@@ -1,7 +1,7 @@
 """goodgain's own format: JSON Lines, one trace a line, in the shape of the pivot. What an unknown agent should write.
 
     {"goodgain_trace": 1, "query_id": "q1", "turns": [{"user": "...", "steps": [{"searches": [
-        {"tool": "search", "query": "...", "results": [{"doc_id": "d1", "url": "...", "title": "...", "snippet": "..."}]}
+        {"tool": "search", "query": "...", "results": [{"doc_id": "d1", "url": "...", "title": "T", "snippet": "..."}]}
     ]}]}]}
 
 `steps` may stand in the trace itself if it has one turn. A search that failed has `error` instead of `results`.

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph messages in their three dumps: `model_dump`, `messages_to_dict`, and `dumps` of langchain.load.
+"""LangChain and LangGraph messages in their dumps: `model_dump`, `messages_to_dict`, `dumps` of langchain.load.
 
 An AI message is a step, a human message a turn. Results come from a tool message's `artifact` (Documents), else from
 its content. States of a graph that repeat their earlier messages are one conversation.
@@ -87,7 +87,9 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _is_one(value: list[Any]) -> bool:
-    return not value or any(_is_message(message) or (isinstance(message, dict) and "type" in message) for message in value)
+    return not value or any(
+        _is_message(message) or (isinstance(message, dict) and "type" in message) for message in value
+    )
 
 
 def _trace(source: Source, value: Any, at: str) -> Trace:

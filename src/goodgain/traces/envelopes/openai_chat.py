@@ -17,10 +17,28 @@ from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
 from goodgain.traces.sources import Source
 
 #: Other formats that also write lists of messages with a role; their marks.
-_OTHER_PARTS = {"tool_use", "tool_result", "server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"}
+_OTHER_PARTS = {
+    "tool_use",
+    "tool_result",
+    "server_tool_use",
+    "web_search_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+}
 _OTHER_KEYS = {"function", "tool_type", "lc", "data"}
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
-_PARTS = {"text", "image_url", "input_audio", "file", "refusal", "image", "video_url", "audio_url", "thinking", "reasoning"}
+_PARTS = {
+    "text",
+    "image_url",
+    "input_audio",
+    "file",
+    "refusal",
+    "image",
+    "video_url",
+    "audio_url",
+    "thinking",
+    "reasoning",
+}
 #: Haystack's parts have no type: each is an object with one of these.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
 _HAYSTACK_ROLES = {"user", "assistant", "system", "tool"}
@@ -40,15 +58,20 @@ def _is_chat(record: Any) -> bool:
         return False
     if has_messages(record, _is_foreign):
         return False
-    return has_messages(record, lambda message: word(message.get("role")) in _ROLES and message.get("type", "message") == "message")
+    return has_messages(
+        record, lambda message: word(message.get("role")) in _ROLES and message.get("type", "message") == "message"
+    )
 
 
 def _is_foreign(message: dict[str, Any]) -> bool:
-    if "type" in message and message["type"] not in (None, "message") or not _OTHER_KEYS.isdisjoint(message):
+    if ("type" in message and message["type"] not in (None, "message")) or not _OTHER_KEYS.isdisjoint(message):
         return True
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    return any(isinstance(part, dict) and word(part.get("type")) in _OTHER_PARTS | {"input_text", "output_text"} for part in parts)
+    return any(
+        isinstance(part, dict) and word(part.get("type")) in _OTHER_PARTS | {"input_text", "output_text"}
+        for part in parts
+    )
 
 
 def _is_tagged(head: Head) -> bool:
@@ -119,7 +142,9 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str) -> 
     role = message.get("role")
     if role == "tool":
         content, call_id = message.get("content"), message.get("tool_call_id")
-        if type(content) is str and type(call_id) is str and call_id:  # nearly all; places and names are made for the rest
+        if (
+            type(content) is str and type(call_id) is str and call_id
+        ):  # nearly all; places and names are made for the rest
             conversation.answer(call_id, content, at)
         else:
             _answer(conversation, message, at)

@@ -81,7 +81,9 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _is_one(value: list[Any]) -> bool:
-    return not value or any(isinstance(item, dict) and ("role" in item or word(item.get("type")) in _MARKS) for item in value)
+    return not value or any(
+        isinstance(item, dict) and ("role" in item or word(item.get("type")) in _MARKS) for item in value
+    )
 
 
 def _trace(source: Source, value: Any, at: str) -> Trace:
@@ -267,9 +269,7 @@ class _Items:
         found = action.get("sources")
         urls = UNANSWERED if found is None else [_source(one, f"{at}/action/sources") for one in a_list(found, at)]
         failed = found is None and item.get("status") == "failed"
-        return ToolCall(
-            "web_search_call", at, call_id, action, urls, is_search=True, remedy=_WEB_REMEDY, failed=failed
-        )
+        return ToolCall("web_search_call", at, call_id, action, urls, is_search=True, remedy=_WEB_REMEDY, failed=failed)
 
 
 def _is_input(item: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from goodgain.traces.checks import place
 from goodgain.traces.conversations import metadata_query_id, said
 from goodgain.traces.heads import Head
-from goodgain.traces.jsontext import NotJSON, loads
+from goodgain.traces.jsontext import NotJSONError, loads
 from goodgain.traces.pivot import UNANSWERED, Step, ToolCall, Trace, Turn
 from goodgain.traces.sources import Source
 from goodgain.traces.spans import Attributes, Span, is_spans, spans_of
@@ -21,7 +21,8 @@ from goodgain.traces.tools import is_search_tool
 _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 _KEPT_OF_OTHERS = ("session.id", "metadata", "gen_ai.conversation.id")
 _REMEDY = (
-    "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
+    "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
+    "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
 )
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
 
@@ -120,7 +121,7 @@ def _object(value: Any) -> Any:
     if isinstance(value, str):
         try:
             return loads(value)
-        except NotJSON:
+        except NotJSONError:
             return value
     return value
 
@@ -135,7 +136,10 @@ def _messages_of(span: Span) -> tuple[list[str], str]:
     if "heard" in span.attributes:
         return span.attributes["heard"]  # type: ignore[no-any-return]  # put there by _lighten
     messages = [
-        (str(message.get("message.role", message.get("role"))), said(message.get("message.content", message.get("content"))))
+        (
+            str(message.get("message.role", message.get("role"))),
+            said(message.get("message.content", message.get("content"))),
+        )
         for message in span.all("llm.input_messages")
     ]
     if not messages:
@@ -327,7 +331,7 @@ def _artifact(output: Any) -> Any:
 
 
 def _rerank(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
-    """Put a reranker's list in the place of the latest list retrieved before it, under the same parent if there is one."""
+    """Put a reranker's list in the place of the latest list retrieved before it, if possible under the same parent."""
     siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
     documents = _documents(span, "reranker.output_documents")
     candidates = siblings or [call for _, call in retrievals]
@@ -337,7 +341,9 @@ def _rerank(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
 
 def _unseen(root: _Root) -> list[Step]:
     """Searches that model spans called where no span of a tool or retriever is in the log."""
-    calls = {str(call["id"]): call for span in root.spans if span.kind == "LLM" for call in span.attributes.get("calls", ())}
+    calls = {
+        str(call["id"]): call for span in root.spans if span.kind == "LLM" for call in span.attributes.get("calls", ())
+    }
     searches = [call for call in calls.values() if is_search_tool(call["name"])]
     return [
         Step([ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN)]) for call in searches

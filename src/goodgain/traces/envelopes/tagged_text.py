@@ -1,4 +1,4 @@
-"""Tagged text: Search-R1 (`<search>`, `<information>`) and Tongyi DeepResearch or WebDancer (`<tool_call>`, `<tool_response>`).
+"""Tagged text: Search-R1 (`<search>`, `<information>`), Tongyi and WebDancer (`<tool_call>`, `<tool_response>`).
 
 Each `<search>` is a step; an assistant message with `<tool_call>` is one. A trace is one turn. Tags in system and user
 prompts are examples, never calls.
@@ -13,7 +13,7 @@ from typing import Any
 from goodgain.traces.checks import a_text, an_object, word, wrong
 from goodgain.traces.conversations import Conversation, has_messages, messages_of, said
 from goodgain.traces.heads import Head
-from goodgain.traces.jsontext import NotJSON, loads
+from goodgain.traces.jsontext import NotJSONError, loads
 from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
 from goodgain.traces.sources import Source
 
@@ -22,7 +22,7 @@ _INFORMATION = re.compile(r"\s*<information>")
 _INFORMED = "</information>"
 _CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
-_RESPONSES = re.compile(r"<tool_response>(.*)(?:</tool_response>|\Z)", re.DOTALL)
+_RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
 _FOUND = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
 _ANY_TAG = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
@@ -34,7 +34,17 @@ _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
 _PROMPT = re.compile(r"\s*Answer the given question\. You must conduct reasoning.*?Question:[^\n]*\n", re.DOTALL)
 
 #: Under which names an object holds a whole tagged text.
-_TEXTS = ("text", "response", "output", "completion", "generated_text", "prediction", "trajectory", "sequence", "full_response")
+_TEXTS = (
+    "text",
+    "response",
+    "output",
+    "completion",
+    "generated_text",
+    "prediction",
+    "trajectory",
+    "sequence",
+    "full_response",
+)
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 
 
@@ -56,7 +66,9 @@ def _is_tagged(record: Any) -> bool:
 
 def _tagged_text(record: dict[str, Any], key: str) -> bool:
     text = record.get(key)
-    return isinstance(text, str) and any(_ANY_TAG.search(said) for speaker, said in _spoken(text) if speaker == "assistant")
+    return isinstance(text, str) and any(
+        _ANY_TAG.search(said) for speaker, said in _spoken(text) if speaker == "assistant"
+    )
 
 
 def _is_tagged_message(message: dict[str, Any]) -> bool:
@@ -214,7 +226,7 @@ class _Teller:
     def _responses(self, text: str, at: str) -> None:
         """The responses to the calls that wait: one each, or one that is cut off or holds the tag itself."""
         whole = _RESPONSES.search(text)
-        found = _NEXT_RESPONSE.split(whole[1]) if whole else []
+        found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
         if len(found) != len(self._waiting):
             raise wrong(at, f"{len(self._waiting)} tool responses, one for each call", found)
         for call, output in zip(self._waiting, found, strict=True):
@@ -240,7 +252,7 @@ def _tool_call(text: str, at: str) -> ToolCall:
     """The call that stands in a tag: JSON, or what its reader took for JSON (single quotes, a comma too many)."""
     try:
         value = loads(text)
-    except NotJSON:
+    except NotJSONError:
         name = _NAME.search(text)
         if name is None:
             raise wrong(at, "a tool call with a name", text) from None
