@@ -181,6 +181,8 @@ class _Reading:
         if not members:
             return _EMPTY
         if set(map(type, members)) == {dict}:
+            if members[0].get("lc") == 1:
+                members = [_constructed(member) for member in members]
             first = members[0]
             if isinstance(first.get("type"), str) and _are_parts(members):
                 return self.parts(members, depth)
@@ -232,8 +234,8 @@ class _Reading:
             outcome = self.value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
                 return outcome
-        if item.get("lc") == 1 and isinstance(item.get("kwargs"), dict):
-            return self.value(item["kwargs"], depth - 1)
+        if (held := _constructed(item)) is not item:
+            return self.value(held, depth - 1)
         if has_identity(item) and not _surely_wraps(item):
             return self.members([item], depth)
         if (held := _held_list(item)) is not None:
@@ -267,6 +269,12 @@ def _are_parts(members: list[dict[str, Any]]) -> bool:
     """Whether objects are content parts, rather than results that happen to have a type."""
     typed = all(isinstance(member.get("type"), str) and member["type"] in _PARTS for member in members)
     return typed and not all(map(has_identity, members))
+
+
+def _constructed(member: dict[str, Any]) -> dict[str, Any]:
+    """An object that langchain.load wrote, without its wrapper."""
+    held = member.get("kwargs")
+    return held if member.get("lc") == 1 and isinstance(held, dict) else member
 
 
 def _error_in(item: dict[str, Any]) -> bool:

@@ -24,6 +24,7 @@ __all__ = ["Source", "base_name", "read_head"]
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _COMPRESSED = (".gz", ".zst")
 _EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
+_ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _LARGEST = 1 << 30
 
@@ -100,6 +101,24 @@ def read_head(path: Path) -> Head:
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
     return Head(name, raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """A file in an archive, also where it is compressed with Zstandard, which zipfile knows only from Python 3.14 on."""
+    if info.compress_type != _ZIP_ZSTD or archive.fp is None:
+        return archive.read(info)
+    archive.fp.seek(info.header_offset)
+    header = archive.fp.read(_ZIP_HEADER)
+    if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
+        raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    archive.fp.seek(lengths, 1)
+    packed = archive.fp.read(info.compress_size)
+    with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+        content = stream.read(info.file_size + 1)  # no more than the archive says, whatever the data say
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{info.filename} is damaged")
+    return content
 
 
 class Source:
@@ -194,10 +213,10 @@ class Source:
                         continue
                     if info.file_size > _LARGEST:
                         raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
-                    yield loads(archive.read(info)), info.filename
+                    yield loads(_member(archive, info)), info.filename
         except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:
             raise InputError(
                 f"{self.path}: the archive cannot be read ({error}); write the log again, or convert it to JSON"
             ) from None
