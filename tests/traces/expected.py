@@ -1,4 +1,4 @@
-"""What each fixture holds, counted by hand: for each query its iterations, for each iteration its documents in order."""
+"""What each fixture holds, counted by hand: for each query its iterations, for each of these its documents in order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EXPECTED: dict[str, Expected] = {
                 ["d2", "d1"],
             ]
         },
-        "two searches after one thought are one step; opening a page is no search; two hits of one file are two results",
+        "two searches after one thought are one step; opening a page is no search; two hits of a file are two results",
     ),
     "anthropic/server_tools.json": Expected(
         {"server_tools-1": _pages(["d3", "d1", "d4"], [], ["d2", "d1"])},

@@ -186,13 +186,13 @@ def openinference(story: Story) -> str:
     for number, turn in enumerate(story.turns):
         root = span("AGENT", "agent", number, None, **{"input.value": turn.user})
         for step in turn.steps:
-            span("LLM", "model", number, root)
+            span("LLM", "model", number, root, **{"llm.model_name": "m"})
             for c in step:
                 given = {"tool.name": c.tool, "input.value": json.dumps(_asked(c)), "failed": c.failed}
                 if c.answered:
                     given["output.value"] = c.text
                 span("TOOL", c.tool, number, root, **given)
-        span("LLM", "model", number, root)
+        span("LLM", "model", number, root, **{"llm.model_name": "m"})
     return "\n".join(reversed(lines)) + "\n"  # spans are written when they end: no reader may rely on their order
 
 

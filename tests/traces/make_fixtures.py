@@ -149,7 +149,11 @@ def openai_chat() -> None:
     for turn, steps in enumerate(SCRIPT):
         messages.append({"role": "user", "content": QUESTIONS[turn]})
         for step, queries in enumerate([*steps, None]):
-            answer: dict[str, Any] = {"role": "assistant", "content": None if queries else "That is it.", "refusal": None}
+            answer: dict[str, Any] = {
+                "role": "assistant",
+                "content": None if queries else "That is it.",
+                "refusal": None,
+            }
             if queries:
                 answer["tool_calls"] = [
                     {
@@ -166,7 +170,9 @@ def openai_chat() -> None:
             records.append({**record, "response": completion.model_dump(mode="json")})
             messages.append({key: value for key, value in answer.items() if key != "refusal"})
             for call, query in zip(answer.get("tool_calls", []), queries or [], strict=True):
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps({"results": found(query)})})
+                messages.append(
+                    {"role": "tool", "tool_call_id": call["id"], "content": json.dumps({"results": found(query)})}
+                )
     save("openai_chat/exchanges.json", records)
     save("openai_chat/fine_tuning.jsonl", json.dumps({"messages": messages}))
 
@@ -274,7 +280,8 @@ def inspect_ai() -> None:
 
     def tool(number: int, query: str) -> Any:
         citations = [
-            {"type": "url", "url": one["url"], "title": one["title"], "cited_text": one["content"]} for one in found(query)
+            {"type": "url", "url": one["url"], "title": one["title"], "cited_text": one["content"]}
+            for one in found(query)
         ]
         content = [ContentText(text="An answer that is no result.", citations=citations)]
         return ChatMessageTool(content=content, tool_call_id=f"call_{number}", function="web_search")
@@ -293,7 +300,9 @@ def inspect_ai() -> None:
         tool(4, "idf"),
         ChatMessageAssistant(content="That is it."),
     ]  # fmt: skip
-    spec = EvalSpec(created="2026-01-01T00:00:00+00:00", task="t", model="mock/model", dataset=EvalDataset(), config=EvalConfig())
+    spec = EvalSpec(
+        created="2026-01-01T00:00:00+00:00", task="t", model="mock/model", dataset=EvalDataset(), config=EvalConfig()
+    )
     samples = [EvalSample(id=7, epoch=epoch, input=QUESTIONS[1], target="", messages=messages) for epoch in (1, 2)]
     log = EvalLog(eval=spec, samples=samples)
     for name in ("log.json", "log.eval"):
@@ -332,7 +341,7 @@ Call a search engine by <search> query </search>.<|im_end|>
 def without_libraries() -> None:
     """Formats that no library writes."""
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    from tests.traces.logs import Call, Story, Turn, WRITERS, conversation
+    from tests.traces.logs import WRITERS, Call, Story, Turn, conversation
 
     for name in ("browsecomp_plus", "tagged_text", "atif", "jsonl"):
         write, file_name = WRITERS[name]

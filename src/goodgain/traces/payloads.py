@@ -184,7 +184,7 @@ class _Reading:
             if members[0].get("lc") == 1:
                 members = [_constructed(member) for member in members]
             first = members[0]
-            if isinstance(first.get("type"), str) and _are_parts(members):
+            if ("type" in first or "text" in first) and _are_parts(members):
                 return self.parts(members, depth)
             if _surely_wraps(first) and all(map(_surely_wraps, members)):
                 return _joined([self.object(member, depth - 1) for member in members])
@@ -208,17 +208,18 @@ class _Reading:
         """Content parts as MCP and the model vendors have them; each may hold results, or citations of results."""
         outcomes = []
         for part in parts:
-            if part["type"] == "search_result":
+            kind = part.get("type", "text")
+            if kind == "search_result":
                 source = part.get("source")
                 named = {"url" if "://" in source else "doc_id": source} if isinstance(source, str) else {}
                 outcomes.append(self.members([{**part, "source": None, **named, "type": None}], depth - 1))
             elif part.get("citations"):
                 outcomes.append(self.value(part["citations"], depth - 1))
-            elif part["type"] == "resource":
+            elif kind == "resource":
                 outcomes.append(self.members([part.get("resource")], depth - 1))
-            elif part["type"] in ("resource_link", "document"):
+            elif kind in ("resource_link", "document"):
                 outcomes.append(self.members([part], depth - 1))
-            elif part["type"] not in ("image", "audio"):
+            elif kind not in ("image", "audio"):
                 outcomes.append(self.value(part.get("text"), depth - 1))
         if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
@@ -267,6 +268,8 @@ def _surely_wraps(item: dict[str, Any]) -> bool:
 
 def _are_parts(members: list[dict[str, Any]]) -> bool:
     """Whether objects are content parts, rather than results that happen to have a type."""
+    if all(member.keys() <= {"type", "text"} for member in members):
+        return True  # text and nothing to know it by
     typed = all(isinstance(member.get("type"), str) and member["type"] in _PARTS for member in members)
     return typed and not all(map(has_identity, members))
 

@@ -104,7 +104,7 @@ def read_head(path: Path) -> Head:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """A file in an archive, also where it is compressed with Zstandard, which zipfile knows only from Python 3.14 on."""
+    """A file in an archive, also where it is compressed with Zstandard, which zipfile has from Python 3.14 on."""
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
     archive.fp.seek(info.header_offset)

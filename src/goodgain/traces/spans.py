@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from goodgain.traces.checks import a_list, an_object, wrong
+from goodgain.traces.checks import a_list, a_text, an_object, wrong
 from goodgain.traces.jsontext import NotJSONError, loads
 
 __all__ = ["Attributes", "Span", "is_span", "is_spans", "spans_of"]
@@ -29,7 +29,7 @@ _KINDS = {
     "invoke_agent": "AGENT",
     "embeddings": "EMBEDDING",
 }
-_HEX_LENGTHS = {16: 8, 32: 16}
+_HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DEEPEST = 20
 
 
@@ -38,7 +38,7 @@ class Span(msgspec.Struct):
 
     Attributes:
         kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
-        start: nanoseconds.
+        start, end: nanoseconds; the end is 0 where the log lacks it.
         order: its place in the file.
     """
 
@@ -48,6 +48,7 @@ class Span(msgspec.Struct):
     name: str
     kind: str
     start: int
+    end: int
     order: int
     attributes: Attributes
     failed: bool
@@ -157,13 +158,15 @@ def _span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
     if isinstance(attributes, list) or (otlp and attributes is None):
         attributes = _otlp_attributes(attributes, f"{at}/attributes", _DEEPEST)
     elif attributes is None:
-        attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")}
+        attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")} or None
     start = raw.get("startTimeUnixNano", raw.get("start_time", raw.get("start_time_unix_nano", raw.get("startTime"))))
+    end = raw.get("endTimeUnixNano", raw.get("end_time", raw.get("end_time_unix_nano", raw.get("endTime"))))
     name = raw.get("name")
     span = Span(
         _id(trace_id, f"{at}/trace_id"), _id(span_id, f"{at}/span_id"),
         _id(parent, f"{at}/parent_id") if parent else None,
-        name if isinstance(name, str) else "", "", _nanoseconds(start, f"{at}/start_time"), order,
+        name if isinstance(name, str) else "", "", _nanoseconds(start, f"{at}/start_time"),
+        _nanoseconds(end, f"{at}/end_time") if end else 0, order,
         an_object(attributes, f"{at}/attributes"), _failed(raw), at,
     )  # fmt: skip
     span.kind = _kind(span, raw)
@@ -172,8 +175,8 @@ def _span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
 
 def _kind(span: Span, raw: dict[str, Any]) -> str:
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
-    if isinstance(kind, str):
-        return kind.upper()
+    if kind is not None:
+        return a_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
     operation = span.get("gen_ai.operation.name")
     if isinstance(operation, str):
         return _KINDS.get(operation, operation.upper())
@@ -185,19 +188,21 @@ def _id(value: Any, at: str) -> str:
     if not isinstance(value, str) or not value:
         raise wrong(at, "the id of a span or trace", value)
     text = value.removeprefix("0x").lower()
-    if len(text) in _HEX_LENGTHS and all(sign in "0123456789abcdef" for sign in text):
-        return text
+    if _HEX.fullmatch(text):
+        return text.replace("-", "")
     try:
         decoded = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        return value
-    return decoded.hex() if len(decoded) in _HEX_LENGTHS.values() else value
+        decoded = b""
+    if len(decoded) not in (8, 16):
+        raise wrong(at, "the id of a span or trace", value)
+    return decoded.hex()
 
 
 def _nanoseconds(value: Any, at: str) -> int:
     if isinstance(value, bool) or value is None:
         raise wrong(at, "a time", value)
-    if isinstance(value, int):
+    if isinstance(value, int) and value > 0:
         return value
     if isinstance(value, str):
         if value.isdecimal() and len(value) < 30:
@@ -208,7 +213,7 @@ def _nanoseconds(value: Any, at: str) -> int:
         except (ValueError, OverflowError, OSError):
             raise wrong(at, "a time (nanoseconds, or ISO 8601)", value) from None
         return (whole * 1_000_000 + moment.microsecond) * 1000
-    if isinstance(value, float) and abs(value) < 1e20:  # seconds, or milliseconds as data frames write them
+    if isinstance(value, float) and 1e8 < value < 1e20:  # seconds, or milliseconds as data frames write them
         return int(value * 1_000_000 if value > 1e11 else value * 1_000_000_000)
     raise wrong(at, "a time (nanoseconds, or ISO 8601)", value)
 
@@ -225,6 +230,8 @@ def _otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
         pair = an_object(pair, f"{at}/{index}")
         if not isinstance(pair.get("key"), str):
             raise wrong(f"{at}/{index}/key", "the name of an attribute", pair.get("key"))
+        if "value" not in pair:
+            raise wrong(f"{at}/{index}", "an attribute with a value", pair)
         found[pair["key"]] = _otlp_value(pair.get("value"), f"{at}/{index}/value", depth)
     return found
 

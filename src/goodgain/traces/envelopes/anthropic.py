@@ -179,6 +179,8 @@ class _Messages:
             failed = True
         elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
             raise wrong(f"{at}/content", "text or blocks", content)
+        for index, part in enumerate(content if isinstance(content, list) else []):
+            a_text(an_object(part, f"{at}/content/{index}").get("type"), f"{at}/content/{index}/type")
         self.conversation.answer(call_id, content, at, failed=failed)
 
 

@@ -138,6 +138,8 @@ def _tell(
 def _answer(conversation: Conversation, message: dict[str, Any], content: Any, at: str) -> None:
     if content is not None and not isinstance(content, (str, list)):
         raise wrong(f"{at}/content", "text or parts", content)
+    for index, part in enumerate(content if isinstance(content, list) else []):
+        a_text(an_object(part, f"{at}/content/{index}").get("type"), f"{at}/content/{index}/type")
     call_id = id_text(message.get("tool_call_id"), f"{at}/tool_call_id")
     name = message.get("function") if isinstance(message.get("function"), str) else None
     failed = message.get("error") is not None

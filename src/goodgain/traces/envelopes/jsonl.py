@@ -79,7 +79,9 @@ def _turn(source: Source, value: Any, at: str, record: dict[str, Any]) -> Turn:
 def _step(source: Source, value: Any, at: str) -> Step:
     step = _known(source, value, _STEP, at)
     time = optional_text(step.get("time"), f"{at}/time")
-    searches = a_list(step.get("searches"), f"{at}/searches")
+    if not isinstance(step.get("searches"), list):
+        raise wrong(f"{at}/searches", "a list of searches, empty for a step without one", step.get("searches"))
+    searches = step["searches"]
     calls = [_search(source, search, f"{at}/searches/{index}") for index, search in enumerate(searches)]
     return Step([*calls], time=time)
 

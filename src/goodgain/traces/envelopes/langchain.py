@@ -134,7 +134,10 @@ def _query_id(record: Any, at: str) -> str | None:
     for path in _METADATA:
         value: Any = record
         for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
+            value = value.get(key)
+            if value is None:
+                break
+            value = an_object(value, f"{at}/{'/'.join(path)}")
         if (found := metadata_query_id(value, f"{at}/{'/'.join(path)}")) is not None:
             return found
         if isinstance(value, dict):
@@ -165,8 +168,8 @@ def _key(message: Any) -> Hashable | None:
 
 def _tell(source: Source, conversation: Conversation, message: Any, at: str, seen: set[str]) -> None:
     kind, body, at = _body(message, at)
-    message_id = body.get("id")
-    if isinstance(message_id, str):
+    message_id = id_text(body.get("id"), f"{at}/id")
+    if message_id is not None:
         if message_id in seen:
             return  # a checkpoint repeats what stood before
         seen.add(message_id)

@@ -95,13 +95,16 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     if not lists:
         raise wrong(at, "a response, or a list of its items", value)
     for items, items_at in lists:
-        reader.tell_all(_placed(items, items_at))
+        reader.tell_all(_placed(items, items_at) if items_at.endswith("/input") else _listed(items, items_at))
     return reader.conversation.trace(at, value)
 
 
 def _placed(items: Any, at: str) -> list[tuple[Any, str]]:
-    if isinstance(items, str):  # input may be the user's words alone
-        return [({"role": "user", "content": items}, at)]
+    """The items of an input, which may be the user's words alone."""
+    return [({"role": "user", "content": items}, at)] if isinstance(items, str) else _listed(items, at)
+
+
+def _listed(items: Any, at: str) -> list[tuple[Any, str]]:
     return [(item, f"{at}/{index}") for index, item in enumerate(a_list(items, at))]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.checks import place
+from goodgain.traces.checks import place, wrong
 from goodgain.traces.conversations import metadata_query_id, said
 from goodgain.traces.heads import Head
 from goodgain.traces.jsontext import NotJSONError, loads
@@ -19,6 +19,10 @@ from goodgain.traces.spans import Attributes, Span, is_spans, spans_of
 from goodgain.traces.tools import is_search_tool
 
 _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
+#: What a turn does not begin with, unless there is nothing else.
+_LEAVES = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
+#: How attributes begin that only spans of models, tools, retrievers and rerankers have.
+_TELLING = ("llm.", "tool.", "retrieval.", "reranker.", "gen_ai.")
 _KEPT_OF_OTHERS = ("session.id", "metadata", "gen_ai.conversation.id")
 _REMEDY = (
     "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
@@ -68,17 +72,29 @@ def _roots(source: Source) -> list[_Root]:
         with source.tolerating():
             for span in spans_of(value, at, count):
                 traces.setdefault(span.trace_id, []).append(span)
+                if not span.kind and any(key.startswith(_TELLING) for key in span.attributes):
+                    source.not_understood("span without a kind that has attributes of a model, tool or retriever")
                 count += 1
                 _lighten(span)
     roots = []
     for spans in traces.values():
         tops = [span for span in spans if span.parent_id is None]
+        tops = _beginnings([span for span in tops if span.kind not in _LEAVES] or tops)
         if len(tops) < 2:
             roots.append(_Root(spans, tops[0] if tops else min(spans, key=lambda span: (span.start, span.order))))
             continue
         below = _tops(spans, tops)
         roots += [_Root([span for span in spans if below[span.span_id] is top], top) for top in tops]
     return roots
+
+
+def _beginnings(tops: list[Span]) -> list[Span]:
+    """Those roots of a trace that begin when the one before has ended: others have lost their parent."""
+    found: list[Span] = []
+    for top in sorted(tops, key=lambda span: (span.start, span.order)):
+        if not found or top.start > found[-1].end:
+            found.append(top)
+    return found
 
 
 def _lighten(span: Span) -> None:
@@ -300,6 +316,8 @@ def _completed(documents: list[Attributes], output: Any) -> list[Attributes]:
 
 def _tool(span: Span) -> ToolCall:
     name = span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
+    if not isinstance(name, str):
+        raise wrong(f"{span.at}/attributes/tool.name", "the name of a tool", name)
     output = span.get("output.value")
     if output is None:
         output = span.get("gen_ai.tool.call.result")

@@ -120,7 +120,7 @@ def _record(value: Any, at: str) -> Trace:
         message_at = f"{messages_at}/{index}"
         role = a_text(an_object(message, message_at).get("role"), f"{message_at}/role")
         content = message.get("content")
-        if content is not None and not isinstance(content, (str, list)):
+        if not isinstance(content, str):
             raise wrong(f"{message_at}/content", "text", content)
         teller.tell(role, said(content), message_at)
     return teller.conversation.trace(at, value)
@@ -181,6 +181,8 @@ class _Teller:
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
                 self._responses(text, at)
+            elif text.lstrip().startswith("<tool_response>"):
+                raise wrong(at, "a tool call before this tool response", text)
             elif not self._asked:
                 self.conversation.user(text)
                 self._asked = True
@@ -191,8 +193,10 @@ class _Teller:
     def _assistant(self, text: str, at: str) -> None:
         position = 0
         self._waiting = []
+        rest = ""
         stepped = False
         while (tag := _ANY_TAG.search(text, position)) is not None:
+            rest += text[position : tag.start()]
             if tag.group().startswith("<search>"):
                 position = self._search(text, tag.start(), at)
                 stepped = True
@@ -209,6 +213,10 @@ class _Teller:
                 self._waiting.pop().output = inline[1]
                 position = inline.end()
                 stepped = False
+        rest += text[position:]
+        for tag in ("<information>", "<search>"):
+            if tag in rest:
+                raise wrong(at, "a search in tags and what it found for each <search> and <information>", rest.strip())
         if not stepped:
             self.conversation.step()
 
@@ -239,8 +247,8 @@ def _information(text: str, start: int) -> tuple[Any, int]:
     if opening is None:
         return UNANSWERED, start
     begin = opening.end()
-    following = text.find("<search>", begin)
-    end = text.rfind(_INFORMED, begin, following if following >= 0 else len(text))
+    following = [found for found in (text.find(tag, begin) for tag in ("<search>", "<information>")) if found >= 0]
+    end = text.rfind(_INFORMED, begin, min(following, default=len(text)))
     if end < 0:
         end = text.find(_INFORMED, begin)
     if end < 0:
