@@ -2,7 +2,8 @@
 
     python tests/traces/make_fixtures.py
 
-Formats without a library of their own are written by the writers of `logs.py`. It needs what the tests do not: langchain-core, langgraph, openinference-instrumentation-langchain, opentelemetry-sdk,
+Formats without a library of their own are written by the writers of `logs.py`. It needs what the tests do not:
+langchain-core, langgraph, openinference-instrumentation-langchain, opentelemetry-sdk,
 opentelemetry-exporter-otlp-proto-common, openai, anthropic, haystack-ai, inspect_ai. What the fixtures hold, counted
 by hand, stands in `expected.py`.
 """
@@ -99,7 +100,8 @@ def langchain_and_spans() -> None:
     messages: list[Any] = []
     states = []
     for turn, question in enumerate(QUESTIONS, start=1):
-        config = {"metadata": {"session_id": "talk", "query_id": f"talk_{turn}"}}
+        metadata = {"session_id": "talk", "query_id": f"talk_{turn}"}
+        config = {"metadata": metadata, "max_concurrency": 1}  # side by side, calls start in any order
         messages = agent.invoke({"messages": [*messages, HumanMessage(question)]}, config)["messages"]
         states.append({"messages": [message.model_dump() for message in messages], "config": config})
     save("langchain/model_dump.json", [message.model_dump() for message in messages])

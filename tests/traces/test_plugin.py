@@ -80,6 +80,8 @@ def test_a_plugin_that_cannot_be_imported_is_an_error_that_names_it(installed: P
     before = points.read_text()
     points.write_text("[goodgain.traces]\nbroken = goodgain_no_such_module\n")
     try:
-        assert "plugin goodgain_no_such_module: cannot be used" in str(_run(installed, tmp_path))
+        trace = tmp_path / "q1.log"
+        trace.write_text("ask What?\n")
+        assert "plugin goodgain_no_such_module: cannot be used" in str(_run(installed, trace))
     finally:
         points.write_text(before)
