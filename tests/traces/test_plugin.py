@@ -27,7 +27,7 @@ except InputError as error:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the plugin is installed as pip would: its package, and the metadata that name its entry point.
+    """A folder with the plugin as pip would install it: its package, and metadata that name its entry point.
 
     Built by hand, so that the test needs neither a network nor a build tool; `plugin/pyproject.toml` says the same.
     """
