@@ -1,125 +1,28 @@
 """From an object in a tool's output to a Result: which keys hold id, url, title, snippet, score.
 
-The names are compared without case and signs: `docId`, `doc_id` and `DocID` are one. How the keys of an object are
-to be read is worked out once for each set of keys, since all results of a tool have the same ones.
+Which key means what stands in `key_names`; here the values are read, from the object and from objects inside it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from goodgain.traces.checks import id_text, number, wrong
+from goodgain.traces.key_names import NO_TYPES, plan_of, snake_case
 from goodgain.traces.pivot import Pairs, Result
 
-__all__ = ["has_identity", "plain", "plain_keys", "result_of", "results_of", "snake_case", "text_of"]
+__all__ = ["has_identity", "result_of", "results_of", "text_of"]
 
-#: What a Result's field may be called, the best first.
-_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "doc_id": ("docid", "docno", "documentid", "corpusid", "id"),
-    "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl"),
-    "title": ("title", "name", "headline", "heading", "pagetitle", "documenttitle"),
-    "snippet": (
-        *("snippet", "pagecontent", "content", "text", "passage", "contents", "body", "description", "summary"),
-        *("excerpt", "abstract", "extract", "citedtext", "snippets", "highlights", "rawcontent", "document"),
-    ),
-    "score": ("score", "relevancescore", "similarity", "relevance", "searchscore", "rerankscore", "rankingscore"),
-    "type": ("type", "doctype", "documenttype", "entitytype", "kind"),
-}
-#: Objects inside the object that hold the rest of it.
-_CONTAINERS = (
-    "metadata",
-    "meta",
-    "source",
-    "document",
-    "doc",
-    "node",
-    "payload",
-    "attributes",
-    "kwargs",
-    "item",
-    "web",
-)
-#: Text that names where a document is from: its URL if it is one.
-_SOURCES = ("source",)
-#: Words under `type` that name the envelope, not the kind of document.
-_NO_TYPES = {"document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation"}
-_NO_TYPES |= {"constructor", "organic", "text_node", "resource", "resource_link"}
-#: Names of fields that formats spell in their own ways.
-_FIELD_NAMES = dict.fromkeys(("date_published", "published_date", "published_at", "publish_date"), "published")
-#: Ids whose names do not end like one.
-_IDS = {"alias", "principal_name", "address"}
-#: What says nothing about the document, or is far too long to keep.
-_DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
+#: What is far too long to keep.
 _LONGEST_FIELD = 1000
 _DEEPEST = 4
 _QUOTES = ("", '"', "'")
 
-_SIGNS = re.compile(r"[^a-z0-9]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
 
 Object = dict[str, Any]
-
-
-def plain(key: str) -> str:
-    """A key as the tables of names spell it: lower case, letters and digits only."""
-    return _SIGNS.sub("", key.lower())
-
-
-def snake_case(name: str) -> str:
-    """`FileId`, `fileId`, `file id` -> `file_id`."""
-    return _SIGNS.sub("_", _CAMEL.sub("_", name).lower()).strip("_")
-
-
-@lru_cache(maxsize=1024)
-def plain_keys(keys: tuple[str, ...]) -> frozenset[str]:
-    """The keys of an object, as the tables of names spell them."""
-    return frozenset(map(plain, keys))
-
-
-class _Plan(NamedTuple):
-    """How to read objects with one set of keys: for each field its keys, the best first.
-
-    `straight` are the keys of doc_id, url, title, snippet and score where each has one at most and nothing else is to
-    be read, as in most logs.
-    """
-
-    doc_id: tuple[str, ...]
-    url: tuple[str, ...]
-    title: tuple[str, ...]
-    snippet: tuple[str, ...]
-    score: tuple[str, ...]
-    type: tuple[str, ...]
-    containers: tuple[str, ...]
-    sources: tuple[str, ...]
-    others: tuple[tuple[str, str, bool], ...]
-    straight: tuple[str | None, ...] | None
-
-
-@lru_cache(maxsize=1024)
-def _plan(keys: tuple[str, ...]) -> _Plan:
-    names: dict[str, list[str]] = {}
-    for key in keys:
-        names.setdefault(plain(key), []).append(key)
-    found = {
-        field: tuple(key for synonym in synonyms for key in names.get(synonym, ()))
-        for field, synonyms in _SYNONYMS.items()
-    }
-    read = {key for field in found.values() for key in field}
-    others = tuple(
-        (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
-        for key in keys
-        if key not in read and (name := snake_case(key)) and name not in _DROPPED and plain(key) not in _CONTAINERS
-    )
-    nested = {"containers": _CONTAINERS, "sources": _SOURCES}
-    lists = {field: tuple(key for name in of for key in names.get(name, ())) for field, of in nested.items()}
-    fields = ("doc_id", "url", "title", "snippet", "score")
-    simple = not (others or found["type"] or any(lists.values())) and all(len(found[field]) < 2 for field in fields)
-    straight = tuple(found[field][0] if found[field] else None for field in fields) if simple else None
-    return _Plan(**found, **lists, others=others, straight=straight)
 
 
 def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
@@ -134,7 +37,7 @@ def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tup
     for rank, item in enumerate(items, start=1):
         keys = tuple(item)
         if keys != last:
-            last, straight = keys, _plan(keys).straight
+            last, straight = keys, plan_of(keys).straight
         found = None if straight is None else _straight(item, rank, straight, doc_type)
         if found is None and (found := result_of(item, rank, at, doc_type)) is None:
             return None
@@ -180,7 +83,7 @@ def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> 
     for depth in range(_DEEPEST):
         inner: list[Object] = []
         for part in todo:
-            plan = _plan(tuple(part))
+            plan = plan_of(tuple(part))
             doc_id = doc_id or _first(part, plan.doc_id, id_text, at)
             url = url or _first(part, plan.url, _url, at) or _url_in(part, plan.sources)
             title = title or _first(part, plan.title, _text, at)
@@ -204,7 +107,7 @@ def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> 
 
 def has_identity(item: Object) -> bool:
     """Whether an object alone, outside a list, is surely a result: it has an id or a URL, and says something."""
-    plan = _plan(tuple(item))
+    plan = plan_of(tuple(item))
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
     return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
 
@@ -262,7 +165,7 @@ def _score(value: Any, _: str) -> float | None:
 
 def _type(value: Any, _: str) -> str | None:
     name = snake_case(value) if isinstance(value, str) else None
-    return None if not name or name in _NO_TYPES else name
+    return None if not name or name in NO_TYPES else name
 
 
 def _rest(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:

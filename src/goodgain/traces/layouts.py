@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from goodgain.traces.keys import plain, result_of
+from goodgain.traces.key_names import plain
+from goodgain.traces.keys import result_of
 from goodgain.traces.pivot import Pairs, Result
 
 __all__ = ["results_in_text"]

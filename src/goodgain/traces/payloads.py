@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from goodgain.errors import InputError
 from goodgain.traces.checks import kind_of, number, place
 from goodgain.traces.jsontext import NotJSONError, concatenated, loads
-from goodgain.traces.keys import has_identity, plain, plain_keys, result_of, results_of
+from goodgain.traces.key_names import plain, plain_keys
+from goodgain.traces.keys import has_identity, result_of, results_of
 from goodgain.traces.layouts import results_in_text
 from goodgain.traces.outcomes import says_failed, says_nothing_found
 from goodgain.traces.pivot import Result, Status

@@ -214,8 +214,8 @@ class _Teller:
                 position = inline.end()
                 stepped = False
         rest += text[position:]
-        for tag in ("<information>", "<search>"):
-            if tag in rest:
+        for lost in ("<information>", "<search>"):
+            if lost in rest:
                 raise wrong(at, "a search in tags and what it found for each <search> and <information>", rest.strip())
         if not stepped:
             self.conversation.step()
