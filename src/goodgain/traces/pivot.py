@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from goodgain.traces.tools import queries_of
+
 __all__ = ["UNANSWERED", "Pairs", "Result", "SearchCall", "Status", "Step", "ToolCall", "Trace", "Turn", "Unanswered"]
 
 #: What became of a search. `unparsed`: there is output that nobody could read; `unrecorded`: the log lacks the output.
@@ -45,15 +47,23 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     fields: Pairs = ()
 
 
-class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: what was asked, with which tool, what became of it, and the results in the order given."""
+class SearchCall(msgspec.Struct, frozen=True):
+    """One search: with which tool, what became of it, the results in the order given, and what was asked.
+
+    `asked` is the queries, or the arguments of the call, from which `queries` takes them when somebody wants to know.
+    """
 
     tool: str
     status: Status
     results: tuple[Result, ...] = ()
-    queries: tuple[str, ...] = ()
+    asked: Any = ()
     call_id: str | None = None
     at: str = ""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What was searched for."""
+        return queries_of(self.asked)
 
 
 class ToolCall(msgspec.Struct):

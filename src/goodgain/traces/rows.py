@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.schema import RESULTS
-from goodgain.traces.pivot import Pairs, Result
+from goodgain.traces.pivot import Pairs, Result, SearchCall
 from goodgain.traces.searches import Query
 
 __all__ = ["RESULTS_SCHEMA", "Rows", "joined"]
@@ -42,8 +42,7 @@ class Rows:
         """Add what a query's searches found; a query that never searched has one row, with iteration 0."""
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
-                asked = "; ".join(search.queries) or None
-                values = (query_id, system, query.turn.index, iteration, number, search.call_id, asked, search.status)
+                values = (query_id, system, query.turn.index, iteration, number, search.call_id, search, search.status)
                 self._add(values, search.results or (_NOTHING,))
         if not query.iterations:
             status = "unrecorded" if query.left_out else None
@@ -64,12 +63,19 @@ class Rows:
         """The results frame, or of it what a run needs whose results all have ids."""
         names = _OF_RUNS if for_run else _OF_RESULTS
         found = pl.DataFrame([_column(name, self._results) for name in names])
-        searches = pl.DataFrame(self._searches, schema={name: RESULTS_SCHEMA[name] for name in _OF_SEARCHES})
-        if for_run:
-            searches = searches.select("query_id", "system", "iteration", "search")
+        wanted = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
+        columns = {name: self._searches[name] for name in wanted}
+        if not for_run:
+            columns["search_query"] = [_asked(search) for search in columns["search_query"]]
+        searches = pl.DataFrame(columns, schema={name: RESULTS_SCHEMA[name] for name in wanted})
         index = pl.select(pl.int_range(len(self._counts)).repeat_by(pl.Series(self._counts, dtype=pl.Int64)).explode())
         whole = searches[index.to_series().cast(pl.UInt32)].hstack(found) if self._counts else searches.hstack(found)
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
+
+
+def _asked(search: SearchCall | None) -> str | None:
+    """What a search asked for, which is looked up only where somebody will read it."""
+    return None if search is None else "; ".join(search.queries) or None
 
 
 def _column(name: str, results: list[Result]) -> pl.Series:

@@ -10,7 +10,6 @@ from goodgain.traces.options import ReadOptions
 from goodgain.traces.payloads import Outcome, read_output
 from goodgain.traces.pivot import UNANSWERED, SearchCall, ToolCall, Trace, Turn
 from goodgain.traces.summary import Summary
-from goodgain.traces.tools import queries_of
 
 __all__ = ["Query", "queries_in"]
 
@@ -55,14 +54,15 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
             if not (is_search(call.tool) if counts is None else counts):
                 summary.skipped_tools[call.tool] += 1
                 continue
-            searches.append(_search(call, options) if isinstance(call, ToolCall) else _checked(call, options))
+            search = _search(call, options) if isinstance(call, ToolCall) else _checked(call, options)
+            _count(search, summary)
+            searches.append(search)
+        if not searches:
+            continue
         for group in [searches] if iteration == "step" else [[search] for search in searches]:
-            if not group:
-                continue
-            for search in group:
-                _count(search, summary)
-            unparsed += any(search.status == "unparsed" for search in group)
-            if options.unrecorded == "skip" and any(search.status == "unrecorded" for search in group):
+            statuses = {search.status for search in group}
+            unparsed += "unparsed" in statuses
+            if options.unrecorded == "skip" and "unrecorded" in statuses:
                 skipped += 1
             else:
                 iterations.append(group)
@@ -79,8 +79,8 @@ def _search(call: ToolCall, options: ReadOptions) -> SearchCall:
     outcome = _outcome(call, options)
     if outcome.status in ("unrecorded", "unparsed"):
         _insist(call, outcome.status, call.remedy, options)
-    queries = call.queries if call.queries is not None else queries_of(call.arguments)
-    return SearchCall(call.tool, outcome.status, outcome.results, queries, call.call_id, call.at)
+    asked = call.queries if call.queries is not None else call.arguments
+    return SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
 
 
 def _checked(call: SearchCall, options: ReadOptions) -> SearchCall:

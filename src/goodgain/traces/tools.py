@@ -85,6 +85,6 @@ def queries_of(arguments: Any) -> tuple[str, ...]:
 def _texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return tuple(text for text in value if isinstance(text, str))
     return ()
