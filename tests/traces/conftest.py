@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.traces.logs import WRITERS, Call, Story, Turn
 
 from goodgain.traces import read_traces
+
+from .logs import WRITERS, Call, Story, Turn
 
 #: What BrowseComp-Plus runs are always read with here, so that its notice is tested once and for itself.
 STEPS = {"iteration": "step"}

@@ -12,11 +12,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.traces.conftest import by_iteration
-from tests.traces.logs import Call, Story, Turn, conversation, docs, inspect_ai, jsonl, openai_chat
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, convert_traces, read_results, read_traces, to_run, write_results
+
+from .conftest import by_iteration
+from .logs import Call, Story, Turn, conversation, docs, inspect_ai, jsonl, openai_chat
 
 
 @pytest.fixture

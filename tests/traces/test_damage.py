@@ -13,13 +13,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.traces.conftest import STEPS
-from tests.traces.expected import EXPECTED
-from tests.traces.logs import WRITERS, conversation
-from tests.traces.mutations import mutated, places
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
+
+from .conftest import STEPS
+from .expected import EXPECTED
+from .logs import WRITERS, conversation
+from .mutations import mutated, places
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.traces.conftest import STEPS, by_iteration
-from tests.traces.expected import EXPECTED, NOT_RECORDED
 
 from goodgain.errors import InputError
 from goodgain.traces import formats, read_traces, to_run
 from goodgain.traces.adapters import format_of
 from goodgain.traces.sources import read_head
+
+from .conftest import STEPS, by_iteration
+from .expected import EXPECTED, NOT_RECORDED
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

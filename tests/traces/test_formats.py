@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.traces.conftest import by_iteration
-from tests.traces.logs import docs
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, read_traces
+
+from .conftest import by_iteration
+from .logs import WRITERS, docs
 
 Json = Any
 
@@ -411,3 +412,40 @@ def test_our_own_format_is_strict(save: Callable[..., Path], change: Json) -> No
     line = {"goodgain_trace": 1, "query_id": "q", "steps": [], **change}
     with pytest.raises(InputError, match=r"log\.jsonl, line 1"):
         read_traces(save(json.dumps(line) + "\n", "log.jsonl"))
+
+
+# What is not understood
+
+
+def _odd(name: str) -> Json:
+    """A log of a format with one thing of an unknown kind in it."""
+    user = {"role": "user", "content": "What?"}
+    use = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+    span = {**_span("CHAIN", 1)}
+    logs = {
+        "openai_chat": [user, {"role": "assistant", "content": [{"type": "odd"}]}],
+        "openai_responses": {"object": "response", "output": [{"type": "odd"}]},
+        "anthropic": [user, {"role": "assistant", "content": [use, {"type": "odd"}]}],
+        "langchain": [{"type": "human", "content": "?"}, {"type": "ai", "content": [{"type": "odd"}]}],
+        "openinference": [span, {**_span("X", 2, 1), "attributes": {"tool.name": "odd"}}],
+        "atif": {"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]},
+        "inspect_ai": {"eval": {"task": "t"}, "samples": [
+            {"id": "q", "epoch": 1, "messages": [user, {"role": "assistant", "content": [{"type": "odd"}]}]}]},
+        "browsecomp_plus": {"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]},
+        "jsonl": {"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1},
+    }  # fmt: skip
+    return logs[name]
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "tagged_text"])  # text has no kinds of items
+def test_what_is_of_an_unknown_kind_is_said_with_its_count(save: Callable[..., Path], name: str) -> None:
+    seen: list[Summary] = []
+    with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood"):
+        read_traces(save(_odd(name)), format=name, report=seen.append)
+    assert sum(seen[0].unknown.values()) == 1
+
+
+def test_tagged_speakers_that_are_unknown_are_an_error(save: Callable[..., Path]) -> None:
+    messages = [{"role": "odd", "content": "x"}, {"role": "assistant", "content": "<search>a</search>"}]
+    with pytest.raises(InputError, match="system, user or assistant as speaker"):
+        read_traces(save({"messages": messages}), format="tagged_text")

@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.traces.conftest import STEPS, by_iteration
-from tests.traces.logs import FIRST_TURN, LAST_TURN, ONE_TURN, WRITERS, Call, Story, Turn, conversation, docs
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, read_traces
+
+from .conftest import STEPS, by_iteration
+from .logs import FIRST_TURN, LAST_TURN, ONE_TURN, WRITERS, Call, Story, Turn, conversation, docs
 
 Read = Callable[..., pl.DataFrame]
 

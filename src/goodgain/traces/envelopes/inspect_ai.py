@@ -56,18 +56,19 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _archive(source: Source) -> Iterator[Trace]:
+    """The samples of an archive, one by one; its header comes before them in the order of names."""
     model = None
-    members = []
+    found = False
     for value, name in source.members():
+        at = f"{source.path}, {name}, at "
         if name in ("header.json", "_journal/start.json"):
-            model = _model(an_object(value, f"{source.path}, {name}, at "), f"{source.path}, {name}, at ") or model
+            model = _model(an_object(value, at), at) or model
         elif name.startswith("samples/"):
-            members.append((value, name))
-    if not members:
+            found = True
+            with source.tolerating():
+                yield _sample(source, value, at, model)
+    if not found:
         raise wrong(f"{source.path}", "an archive with samples/", [])
-    for value, name in members:
-        with source.tolerating():
-            yield _sample(source, value, f"{source.path}, {name}, at ", model)
 
 
 def _model(log: dict[str, Any], at: str) -> str | None:
