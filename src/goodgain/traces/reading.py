@@ -244,8 +244,9 @@ class _Gathering:
                 raise
             self.summary.skip(error)
             return
-        if self.options.iteration is None and form.iteration == "call":
-            counted.calls_as_iterations[form.name] += sum(counted.searches.values()) - before
+        searches = sum(counted.searches.values()) - before
+        if searches and self.options.iteration is None and form.iteration == "call":
+            counted.calls_as_iterations[form.name] += searches
         if skip:
             self.summary.add(counted)
         for query, (query_id, kind) in zip(queries, named, strict=True):

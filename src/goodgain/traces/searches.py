@@ -93,8 +93,8 @@ def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: Read
     where = f"{place(call.at)}: the search with {call.tool!r}"
     if status == "unrecorded" and options.unrecorded == "raise":
         raise UnrecordedError(
-            f"{where} was made, but what it returned is not in the log; {remedy or _ANSWER_REMEDY} "
-            "Or choose: unrecorded='empty' counts it as a search that found nothing, 'skip' leaves its iteration out"
+            f"{where} was made, but what it returned is not in the log ({remedy or _ANSWER_REMEDY}); "
+            "unrecorded='empty' counts such searches as having found nothing, 'skip' leaves their iterations out"
         )
     if status == "unparsed" and options.errors == "raise":
         shown = repr(call.output)[:120] if isinstance(call, ToolCall) else ""

@@ -113,5 +113,5 @@ class Summary(msgspec.Struct):
 
 
 def _listed(counts: Counter[str]) -> str:
-    named = [f"{name} {count}" for name, count in counts.most_common(20)]
+    named = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(20)]
     return ", ".join([*named, f"and {len(counts) - 20} more"] if len(counts) > 20 else named) or "none"
