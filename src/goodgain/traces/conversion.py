@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.schema import EMPTY_DOC
 from goodgain.traces.files import Paths, trace_files
 from goodgain.traces.options import ReadOptions
 from goodgain.traces.outputs import Append, appended
@@ -143,7 +144,11 @@ class _Work:
         results = frame if self.keep_results else None
         if plain or self.deduplicate is None:
             return _Done(self.runs(frame), results, None, 0)
-        lacking = pl.lit(True) if self.deduplicate_all else ((pl.col("rank") > 0) & pl.col("doc_id").is_null())
+        lacking = (
+            pl.lit(True)
+            if self.deduplicate_all
+            else ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null())
+        )
         waits = lacking.any().over("query_id")
         if self.later:
             return _Done(self.runs(frame.filter(~waits)), results, frame.filter(waits), 0)

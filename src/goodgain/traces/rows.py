@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.schema import RESULTS
+from goodgain.schema import EMPTY_DOC, RESULTS
 from goodgain.traces.pivot import Pairs, Result, SearchCall
 from goodgain.traces.searches import Query
 
@@ -22,6 +22,9 @@ _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "id
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
 #: What a run needs of a result that has an id.
 _OF_RUNS = ("rank", "doc_id", "score")
+
+#: Ids that name no document: in a run, `-` means that nothing was found.
+_NO_IDS = (None, EMPTY_DOC)
 
 #: Stands in a row for a search without results, or for a query without a search.
 _NOTHING = Result(0)
@@ -57,7 +60,7 @@ class Rows:
     @property
     def all_have_ids(self) -> bool:
         """Whether every result carries an id of its own."""
-        return all(result.doc_id is not None or result is _NOTHING for result in self._results)
+        return all(result.doc_id not in _NO_IDS or result is _NOTHING for result in self._results)
 
     def frame(self, *, for_run: bool = False) -> pl.DataFrame:
         """The results frame, or of it what a run needs whose results all have ids."""
