@@ -7,6 +7,7 @@ never a result: it has no identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
@@ -79,6 +80,9 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """
     if parse is not None and (found := _parsed(parse, output, at, doc_type)) is not None:
         return found
+    if parse is None and type(output) is str and output.startswith("[{"):  # what most tools write, without detours
+        with suppress(NotJSONError):
+            output = loads(output)
     return _Reading(at, doc_type).value(output, _DEEPEST)
 
 

@@ -37,6 +37,7 @@ class Rows:
         self._results: list[Result] = []
         self._counts: list[int] = []
         self._searches: dict[str, list[Any]] = {name: [] for name in _OF_SEARCHES}
+        self._appends = [column.append for column in self._searches.values()]
 
     def __len__(self) -> int:
         return len(self._results)
@@ -52,8 +53,8 @@ class Rows:
             self._add((query_id, system, query.turn.index, 0, 0, None, None, status), (_NOTHING,))
 
     def _add(self, values: tuple[Any, ...], results: tuple[Result, ...]) -> None:
-        for column, value in zip(self._searches.values(), values, strict=True):
-            column.append(value)
+        for append, value in zip(self._appends, values, strict=True):
+            append(value)
         self._counts.append(len(results))
         self._results += results
 

@@ -107,6 +107,8 @@ class UnrecordedError(InputError):
 
 def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     """What became of a call. A list of results stands, whatever else the log says of the call."""
+    if call.output is not UNANSWERED and call.spare is UNANSWERED and not call.failed:
+        return read_output(call.output, call.at, parse=options.parse, doc_type=call.doc_type)
     outcome = Outcome("unparsed")
     for output in (call.output, call.spare):
         if output is UNANSWERED:
