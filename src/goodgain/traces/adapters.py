@@ -95,7 +95,7 @@ def format_of(path: Path, head: Head) -> Format:
         InputError: none does, or several do.
     """
     known = formats()
-    claims = [found for found in known.values() if found.sniff(head)]
+    claims = [found for found in known.values() if _claims(found, path, head)]
     if len(claims) == 1:
         return claims[0]
     if claims:
@@ -103,3 +103,16 @@ def format_of(path: Path, head: Head) -> Format:
         raise InputError(f"{path}: could be {names}; say which with format=")
     what = "is empty" if not head.raw.strip() else f"is in no known trace format (it looks like {head.kind})"
     raise InputError(f"{path}: {what}; give its format with format= ({', '.join(known)})")
+
+
+def _claims(found: Format, path: Path, head: Head) -> bool:
+    """Whether a format claims a file; a plugin that fails on a file of another format says who it is."""
+    try:
+        return found.sniff(head)
+    except Exception as error:
+        if not found.is_plugin:
+            raise
+        raise InputError(
+            f"{path}: the plugin format {found.name} failed to look at it ({type(error).__name__}: {error}); "
+            "say which format it is with format=, or repair or uninstall the plugin"
+        ) from error

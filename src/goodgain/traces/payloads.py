@@ -13,50 +13,19 @@ from typing import Any, NamedTuple
 from goodgain.errors import InputError
 from goodgain.traces.checks import kind_of, number, place
 from goodgain.traces.jsontext import NotJSONError, concatenated, loads
-from goodgain.traces.key_names import plain, plain_keys
 from goodgain.traces.keys import has_identity, result_of, results_of
 from goodgain.traces.layouts import results_in_text
 from goodgain.traces.outcomes import says_failed, says_nothing_found
 from goodgain.traces.pivot import Result, Status
+from goodgain.traces.wrappers import are_parts, constructed, error_in, held_list, surely_wraps
 
 __all__ = ["Outcome", "Parse", "read_output"]
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: found nothing), or None: not mine.
 Parse = Callable[[Any], Iterable[Any] | None]
 
-#: Under which keys an object holds its list of results, the best first.
-_LISTS = (
-    *("results", "documents", "hits", "items", "organic", "organicresults", "searchresults", "webpages", "value"),
-    *(
-        "matches",
-        "passages",
-        "chunks",
-        "nodes",
-        "sourcenodes",
-        "docs",
-        "data",
-        "sources",
-        "context",
-        "articles",
-        "papers",
-    ),
-    *("output", "result", "response", "web", "citations", "content", "returnvalue"),
-)
-#: Those that hold results whatever else the object says, and even if they are empty.
-_SURELY = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
 #: Text that stands between the blocks of several queries in one call.
 _BLOCKS = "\n=======\n"
-_PARTS = {
-    "text",
-    "input_text",
-    "output_text",
-    "search_result",
-    "resource",
-    "resource_link",
-    "image",
-    "audio",
-    "document",
-}
 _DEEPEST = 12
 
 
@@ -187,11 +156,11 @@ class _Reading:
             return _EMPTY
         if set(map(type, members)) == {dict}:
             if members[0].get("lc") == 1:
-                members = [_constructed(member) for member in members]
+                members = [constructed(member) for member in members]
             first = members[0]
-            if ("type" in first or "text" in first) and _are_parts(members):
+            if ("type" in first or "text" in first) and are_parts(members):
                 return self.parts(members, depth)
-            if _surely_wraps(first) and all(map(_surely_wraps, members)):
+            if surely_wraps(first) and all(map(surely_wraps, members)):
                 return _joined([self.object(member, depth - 1) for member in members])
             results = results_of(members, self.at, self.doc_type)
             return _UNPARSED if results is None else Outcome("ok", results)
@@ -240,53 +209,15 @@ class _Reading:
             outcome = self.value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
                 return outcome
-        if (held := _constructed(item)) is not item:
+        if (held := constructed(item)) is not item:
             return self.value(held, depth - 1)
-        if has_identity(item) and not _surely_wraps(item):
+        if has_identity(item) and not surely_wraps(item):
             return self.members([item], depth)
-        if (held := _held_list(item)) is not None:
+        if (held := held_list(item)) is not None:
             outcome = self.value(held, depth - 1)
-            if outcome.status != "empty" or not _error_in(item):
+            if outcome.status != "empty" or not error_in(item):
                 return outcome
-        return _ERROR if _error_in(item) else _UNPARSED
-
-
-def _held_list(item: dict[str, Any]) -> Any:
-    """What an object wraps: the first of its keys that hold a list, or an object or text that may hold one."""
-    names = {plain(key): key for key in item}
-    for name in _LISTS:
-        if name in _SURELY and name in names and isinstance(item[names[name]], list):
-            return item[names[name]]
-    held = [item[names[name]] for name in _LISTS if name in names]
-    for kind in (list, dict, str):
-        for value in held:
-            if isinstance(value, kind) and value:
-                return value
-    return next((value for value in held if isinstance(value, list)), None)
-
-
-def _surely_wraps(item: dict[str, Any]) -> bool:
-    if _SURELY.isdisjoint(plain_keys(tuple(item))):
-        return False
-    return any(plain(key) in _SURELY and isinstance(item[key], list) for key in item)
-
-
-def _are_parts(members: list[dict[str, Any]]) -> bool:
-    """Whether objects are content parts, rather than results that happen to have a type."""
-    if all(member.keys() <= {"type", "text"} for member in members):
-        return True  # text and nothing to know it by
-    typed = all(isinstance(member.get("type"), str) and member["type"] in _PARTS for member in members)
-    return typed and not all(map(has_identity, members))
-
-
-def _constructed(member: dict[str, Any]) -> dict[str, Any]:
-    """An object that langchain.load wrote, without its wrapper."""
-    held = member.get("kwargs")
-    return held if member.get("lc") == 1 and isinstance(held, dict) else member
-
-
-def _error_in(item: dict[str, Any]) -> bool:
-    return any(plain(key) in ("error", "errormessage", "errorcode") and item[key] for key in item)
+        return _ERROR if error_in(item) else _UNPARSED
 
 
 def _joined(outcomes: list[Outcome]) -> Outcome:

@@ -29,7 +29,7 @@ _NOT_KEPT = "ask for the messages as the API gives them: the log lacks the block
 def sniff(head: Head) -> bool:
     """Messages with blocks for tools, a message object of the API, or exchanges that answer with one."""
     if are_exchanges(head):
-        return any(_exchange(record, "") is not None for record in head.objects)
+        return any(_is_exchange(record) for record in head.objects)
     records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
     return any(has_messages(record, _has_tool_block) for record in [*records, *head.records]) or any(
         record.get("type") == "message" and isinstance(record.get("content"), list) and "stop_reason" in record
@@ -77,11 +77,18 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     return reader.conversation.trace(at, value)
 
 
-def _exchange(record: Any, at: str) -> Exchange | None:
+def _is_exchange(record: Any) -> bool:
     found = exchange_of(record)
-    if found is None or "messages" not in found[0] or found[1].get("type") != "message":
-        return None
+    if found is None:
+        return False
     request, response = found
+    return "messages" in request and response.get("type") == "message"
+
+
+def _exchange(record: Any, at: str) -> Exchange | None:
+    if not _is_exchange(record):
+        return None
+    request, response = record["request"], record["response"]
     messages = a_list(request["messages"], f"{at}/request/messages")
     return Exchange(messages, f"{at}/request/messages", [response], f"{at}/response")
 

@@ -48,7 +48,7 @@ _CITED = "the model searched by itself and logs only what it cites: count the ci
 def sniff(head: Head) -> bool:
     """Messages with a role, not in the shapes of the more specific formats; or exchanges with `choices`."""
     if are_exchanges(head):
-        return any(_exchange(record, "") is not None for record in head.objects)
+        return any(_is_exchange(record) for record in head.objects)
     records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
     return any(_is_chat(record) for record in [*records, *head.records]) and not _is_tagged(head)
 
@@ -104,11 +104,18 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     return conversation.trace(at, value)
 
 
-def _exchange(record: Any, at: str) -> Exchange | None:
+def _is_exchange(record: Any) -> bool:
     found = exchange_of(record)
-    if found is None or "messages" not in found[0] or "choices" not in found[1]:
-        return None
+    if found is None:
+        return False
     request, response = found
+    return "messages" in request and "choices" in response
+
+
+def _exchange(record: Any, at: str) -> Exchange | None:
+    if not _is_exchange(record):
+        return None
+    request, response = record["request"], record["response"]
     answers = a_list(response["choices"], f"{at}/response/choices")
     first = an_object(answers[0], f"{at}/response/choices/0") if answers else {}
     message = an_object(first.get("message"), f"{at}/response/choices/0/message")

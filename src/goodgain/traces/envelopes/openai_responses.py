@@ -30,7 +30,7 @@ _MARKS = {"function_call", "function_call_output", "web_search_call", "file_sear
 def sniff(head: Head) -> bool:
     """A response object, items of a response, or exchanges with `input` and `output`."""
     if are_exchanges(head):
-        return any(_exchange(record, "") is not None for record in head.objects)
+        return any(_is_exchange(record) for record in head.objects)
     return any(_is_marked(record) for record in head.objects)
 
 
@@ -99,11 +99,18 @@ def _listed(items: Any, at: str) -> list[tuple[Any, str]]:
     return [(item, f"{at}/{index}") for index, item in enumerate(a_list(items, at))]
 
 
-def _exchange(record: Any, at: str) -> Exchange | None:
+def _is_exchange(record: Any) -> bool:
     found = exchange_of(record)
-    if found is None or "input" not in found[0] or "output" not in found[1]:
-        return None
+    if found is None:
+        return False
     request, response = found
+    return "input" in request and "output" in response
+
+
+def _exchange(record: Any, at: str) -> Exchange | None:
+    if not _is_exchange(record):
+        return None
+    request, response = record["request"], record["response"]
     messages = [item for item, _ in _placed(request["input"], f"{at}/request/input")]
     answer = a_list(response["output"], f"{at}/response/output")
     previous = id_text(request.get("previous_response_id"), f"{at}/request/previous_response_id")
