@@ -164,7 +164,7 @@ def _span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
     name = raw.get("name")
     span = Span(
         _id(trace_id, f"{at}/trace_id"), _id(span_id, f"{at}/span_id"),
-        _id(parent, f"{at}/parent_id") if parent else None,
+        _id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
         name if isinstance(name, str) else "", "", _nanoseconds(start, f"{at}/start_time"),
         _nanoseconds(end, f"{at}/end_time") if end else 0, order,
         an_object(attributes, f"{at}/attributes"), _failed(raw), at,

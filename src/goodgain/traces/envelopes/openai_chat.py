@@ -176,6 +176,8 @@ def _answer(conversation: Conversation, message: dict[str, Any], at: str) -> Non
             if found is not None:
                 _haystack_answer(conversation, found, f"{at}/content/{index}/tool_call_result")
         return
+    for index, part in enumerate(content if isinstance(content, list) else []):
+        an_object(part, f"{at}/content/{index}")
     call_id = id_text(message.get("tool_call_id"), f"{at}/tool_call_id")
     name = optional_text(message.get("name"), f"{at}/name") if message["role"] == "function" else None
     if content is None:

@@ -86,6 +86,8 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     if not lists:
         raise wrong(at, "a response, or a list of its items", value)
     for items, items_at in lists:
+        if items is None and not items_at.endswith("/input"):
+            raise wrong(items_at, "a list of items", items)
         reader.tell_all(_placed(items, items_at) if items_at.endswith("/input") else _listed(items, items_at))
     return reader.conversation.trace(at, value)
 
@@ -159,6 +161,8 @@ class _Items:
     def tell_all(self, items: list[tuple[Any, str]], *, resent: bool = False) -> None:
         """Tell items in order. What stands between items that the client sends is one response."""
         start = 0
+        for item, at in items:
+            an_object(item, at)
         for index, (item, _) in enumerate([*items, (None, "")]):
             if item is None or _is_input(item):
                 self._response(items[start:index], resent=resent)

@@ -253,6 +253,8 @@ def _information(text: str, start: int) -> tuple[Any, int]:
         end = text.find(_INFORMED, begin)
     if end < 0:
         return UNANSWERED, len(text)  # cut off
+    if "<information>" in text[begin:end]:
+        return UNANSWERED, begin  # the closing tag is damaged: this one closes what a later search found
     return text[begin:end].strip(), end + len(_INFORMED)
 
 
