@@ -171,7 +171,7 @@ def _read_apart(
         ) from error
     with ExitStack() as stack:
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))  # Polars does not survive a fork
-        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        stack.callback(pool.shutdown, wait=True, cancel_futures=True)
         waiting: deque[tuple[int, Future[list[Batch[Value]]]]] = deque()
         for task in todo:
             waiting.append((task.size, pool.submit(_read_all, task, options, finish)))
