@@ -1,0 +1,19 @@
+"""Agent traces: logs of agents that search, in the formats they come in, to results and runs."""
+
+from goodgain.traces.adapters import formats
+from goodgain.traces.conversion import Conversion, convert_traces
+from goodgain.traces.reading import read_traces
+from goodgain.traces.result_files import read_results, write_results
+from goodgain.traces.runs import to_run
+from goodgain.traces.summary import Summary
+
+__all__ = [
+    "Conversion",
+    "Summary",
+    "convert_traces",
+    "formats",
+    "read_results",
+    "read_traces",
+    "to_run",
+    "write_results",
+]

@@ -1,0 +1,117 @@
+"""What was read: how many traces, turns, steps, searches by tool, results; and what was not."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from goodgain.errors import notice
+
+__all__ = ["Summary"]
+
+_SHOWN = 5
+_MANY = 10_000
+
+
+class Summary(msgspec.Struct):
+    """The counts of one reading. Searches, tools, results and statuses are of the turns used.
+
+    `str(summary)` is the summary for people.
+    """
+
+    files: int = 0
+    traces: int = 0
+    turns_read: int = 0
+    turns_used: int = 0
+    steps: int = 0
+    iterations: int = 0
+    searches: Counter[str] = msgspec.field(default_factory=Counter)
+    skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    systems: Counter[str] = msgspec.field(default_factory=Counter)
+    results: int = 0
+    empty: int = 0
+    failed: int = 0
+    unparsed: int = 0
+    unrecorded: int = 0
+    without_search: int = 0
+    passed_over: int = 0
+    unknown: Counter[str] = msgspec.field(default_factory=Counter)
+    unparsed_queries: int = 0
+    unparsed_iterations: int = 0
+    calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
+    errors: int = 0
+    first_errors: list[str] = msgspec.field(default_factory=list)
+    choices: list[str] = msgspec.field(default_factory=list)
+
+    def add(self, other: Summary) -> None:
+        """Count what another reading counted."""
+        for name in self.__struct_fields__:
+            mine, others = getattr(self, name), getattr(other, name)
+            if isinstance(mine, Counter):
+                mine.update(others)
+            elif name == "first_errors":
+                mine.extend(others[: _SHOWN - len(mine)])
+            elif name == "choices":
+                mine.extend(choice for choice in others if choice not in mine)
+            else:
+                setattr(self, name, mine + others)
+
+    def skip(self, error: Exception) -> None:
+        """Count a trace or file that was passed over because of an error."""
+        self.errors += 1
+        if len(self.first_errors) < _SHOWN:
+            self.first_errors.append(str(error))
+
+    def not_understood(self, what: str, count: int = 1) -> None:
+        """Count an item whose kind is not known, or a field that is known and not read."""
+        if what in self.unknown or len(self.unknown) < _MANY:  # hostile input may invent kinds without end
+            self.unknown[what[:200]] += count
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
+            f"{self.steps} steps, {self.iterations} of them iterations (they searched)",
+            f"{sum(self.searches.values())} searches: {_listed(self.searches)}",
+            f"tools that are no searches: {_listed(self.skipped_tools)}",
+            f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
+            f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
+        ]
+        if any(self.systems):
+            lines.append(f"queries by system: {_listed(self.systems)}")
+        if self.without_search:
+            lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
+        if self.passed_over:
+            lines.append(f"{self.passed_over} exchanges with other endpoints passed over")
+        if self.unknown:
+            lines.append(f"not understood: {_listed(self.unknown)}")
+        if self.errors:
+            lines.append(f"{self.errors} traces or files left out because of errors")
+        return "\n".join([*lines, *self.choices])
+
+    def say(self) -> None:
+        """Give as notices what a user has to know about numbers made from this reading."""
+        for name, count in self.calls_as_iterations.items():
+            notice(
+                f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "
+                "counted as an iteration of its own; say iteration='call' to agree, iteration='step' to group them"
+            )
+        if self.unknown:
+            notice(
+                f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
+                f"{_listed(self.unknown)}; if searches are among them, they are missing"
+            )
+        if self.unparsed:
+            notice(
+                f"{self.unparsed} searches have output that could not be read and stand as searches without results: "
+                f"{self.unparsed_iterations} iterations of {self.unparsed_queries} queries; "
+                "read them with parse=, or say with tools= which tools search"
+            )
+        if self.errors:
+            more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
+            notice(f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}")
+
+
+def _listed(counts: Counter[str]) -> str:
+    named = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(20)]
+    return ", ".join([*named, f"and {len(counts) - 20} more"] if len(counts) > 20 else named) or "none"

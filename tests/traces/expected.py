@@ -1,0 +1,68 @@
+"""What each fixture holds, counted by hand: for each query its iterations, for each of these its documents in order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Iterations = list[list[str]]
+
+_LANGGRAPH: Iterations = [["d3", "d1", "d4", "d1"], [], ["d2", "d1"]]
+_PAGES = "https://pages.example.org/"
+_BM25, _DCG = "Okapi BM25", "DCG (measure)"
+
+
+class Expected(NamedTuple):
+    """The queries of a fixture, and why they are counted so."""
+
+    queries: dict[str, Iterations]
+    reason: str
+
+
+def _pages(*iterations: list[str]) -> Iterations:
+    return [[_PAGES + name for name in names] for names in iterations]
+
+
+_STORY: Iterations = [["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"]]
+
+EXPECTED: dict[str, Expected] = {
+    "langchain/model_dump.json": Expected({"model_dump": _LANGGRAPH}, "second turn; its first step made two calls"),
+    "langchain/messages_to_dict.json": Expected({"messages_to_dict": _LANGGRAPH}, "the same messages"),
+    "langchain/dumps.json": Expected({"dumps": _LANGGRAPH}, "the same messages"),
+    "langchain/state.json": Expected({"talk_2": _LANGGRAPH}, "the same; the config's metadata name the query"),
+    "langchain/states.jsonl": Expected({"talk_2": _LANGGRAPH}, "two states, the second goes on from the first"),
+    "openinference/readable_spans.jsonl.gz": Expected({"talk_2": _LANGGRAPH}, "the same run, as spans"),
+    "openinference/otlp.json.gz": Expected({"talk_2": _LANGGRAPH}, "the same spans"),
+    "openinference/otlp_base64.json.gz": Expected({"talk_2": _LANGGRAPH}, "the same spans"),
+    "openinference/phoenix.json.gz": Expected({"talk_2": _LANGGRAPH}, "the same spans"),
+    "openai_chat/exchanges.json": Expected({"exchanges-1": _LANGGRAPH}, "six exchanges of one conversation"),
+    "openai_chat/fine_tuning.jsonl": Expected({"fine_tuning-1": _LANGGRAPH}, "the same conversation, once"),
+    "openai_chat/haystack.json": Expected({"haystack": _LANGGRAPH}, "the same, in Haystack's parts"),
+    "openai_responses/hosted.json": Expected(
+        {
+            "hosted": [
+                *_pages(["d3", "d1", "d4"]),
+                ["file-1", "file-1", "file-2"],
+                ["d2", "d1"],
+            ]
+        },
+        "two searches after one thought are one step; opening a page is no search; two hits of a file are two results",
+    ),
+    "anthropic/server_tools.json": Expected(
+        {"server_tools-1": _pages(["d3", "d1", "d4"], [], ["d2", "d1"])},
+        "two uses before the first result are one step; the last result opens the next message, after a pause",
+    ),
+    "inspect_ai/log.json": Expected({"7": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "each of two epochs"),
+    "inspect_ai/log.eval": Expected({"7": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "the same log"),
+    "browsecomp_plus/story.json": Expected({"story": _STORY}, "with iteration='step': thoughts part the steps"),
+    "browsecomp_plus/mcp_parts.json": Expected({"story": [["7", "8"]]}, "two objects in a row, ids as numbers"),
+    "tagged_text/story.jsonl": Expected({"story-1": _STORY}, "two calls in one message are one step"),
+    "tagged_text/search_r1.txt": Expected(
+        {"search_r1-1": [[_BM25, _DCG], [], [_BM25]], "search_r1-2": [[_DCG]]},
+        "two traces; the tags in the user's prompt are examples",
+    ),
+    "atif/story.json": Expected({"story": _STORY}, "session_id names the query"),
+    "jsonl/story.jsonl": Expected({"story": _STORY}, "its own query_id"),
+}
+
+#: Fixtures whose log does not hold the results, and what the one error says.
+NOT_RECORDED = {"openai_responses/not_recorded.json": r"web_search_call\.action\.sources"}

@@ -1,0 +1,110 @@
+"""The fixtures, most of them made by the real libraries, read to what a person counts in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from goodgain.errors import InputError
+from goodgain.traces import formats, read_traces, to_run
+from goodgain.traces.adapters import format_of
+from goodgain.traces.sources import read_head
+
+from .conftest import STEPS, by_iteration
+from .expected import EXPECTED, NOT_RECORDED
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_fixture_reads_to_what_a_person_counts(name: str) -> None:
+    results = read_traces(FIXTURES / name, **STEPS)
+    for system in results["system"].unique():
+        found = results.filter(pl.col("system").eq_missing(system))
+        assert {query: by_iteration(found, query) for query in found["query_id"].unique()} == EXPECTED[name].queries
+
+
+@pytest.mark.parametrize("name", [*EXPECTED, *NOT_RECORDED])
+def test_exactly_the_folder_s_format_claims_a_fixture(name: str) -> None:
+    path = FIXTURES / name
+    claims = [form.name for form in formats().values() if form.sniff(read_head(path))]
+    assert claims == [path.parent.name] == [format_of(path, read_head(path)).name]
+
+
+@pytest.mark.parametrize("name", NOT_RECORDED)
+def test_a_log_without_the_results_is_one_error_that_says_what_records_them(name: str) -> None:
+    with pytest.raises(InputError, match=NOT_RECORDED[name]):
+        read_traces(FIXTURES / name)
+
+
+def test_every_fixture_and_every_format_is_expected() -> None:
+    files = {str(path.relative_to(FIXTURES)) for path in FIXTURES.rglob("*") if path.is_file()}
+    assert files == EXPECTED.keys() | NOT_RECORDED.keys()
+    built_in = {name for name, form in formats().items() if not form.is_plugin}
+    assert {name.split("/")[0] for name in files} == built_in
+
+
+def test_a_langgraph_conversation_and_its_spans_give_one_and_the_same_run() -> None:
+    names = [name for name in EXPECTED if name.startswith(("langchain/", "openinference/"))]
+    runs = [to_run(read_traces(FIXTURES / name, query_id="talk_2")) for name in names]
+    assert len(runs) == 9
+    assert all(run.equals(runs[0]) for run in runs)
+    assert runs[0].rows()[:2] == [("talk_2", 1, "d3", 1, 9.0, "goodgain"), ("talk_2", 1, "d1", 2, 8.0, "goodgain")]
+
+
+def test_the_epochs_of_an_inspect_log_are_systems() -> None:
+    assert set(read_traces(FIXTURES / "inspect_ai/log.json")["system"]) == {"mock/model-1", "mock/model-2"}
+
+
+# The samples of the workplace stand beside the checkout, if they are there; none of them may be copied in.
+SAMPLES = Path(__file__).parents[2].parent / "shared" / "traces"
+_NO_RESULTS = {
+    "openai_responses/pydantic-ai__test_openai_responses_model_file_search_tool.json": r"file_search_call\.results",
+    "openai_responses/pydantic-ai__test_openai_responses_model_web_search_tool.json": r"action\.sources",
+}
+#: For each sample the number of results in each iteration of each query.
+_COUNTS = {
+    "anthropic_messages/pydantic-ai__test_anthropic_web_search_tool.json": [[10]],
+    "haystack/agent_messages_to_dict.json": [[4, 1]],
+    "inspect_ai/inspect_browser_2025-05-12.json": [[]],
+    "langchain_langgraph/langgraph_messages_to_dict.json": [[4, 2]],
+    "langchain_langgraph/langgraph_model_dump.json": [[4, 2]],
+    "openai_chat/pydantic-ai__test_multiple_agent_tool_calls.json": [[]],
+    "openai_responses/pydantic-ai__test_openai_responses_model_mcp_server_tool.json": [[]],
+    "openinference_otlp/haystack_retriever_readablespan.jsonl": [[2]],
+    "openinference_otlp/langgraph_agent_openinference_readablespan.jsonl": [[4, 2]],
+    "search_r1/search_r1_case.txt": [[3, 3], [3]],
+    "tongyi_webdancer/webdancer_sample_traj_3shortest.jsonl": [[10], [9], [10]],
+}
+needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples are not beside the checkout ({SAMPLES})")
+
+
+@needs_samples
+@pytest.mark.parametrize("name", _COUNTS)
+def test_a_sample_reads_to_what_a_person_counts(name: str) -> None:
+    results = read_traces(SAMPLES / name)
+    queries = results["query_id"].unique(maintain_order=True)
+    assert [[len(documents) for documents in by_iteration(results, query)] for query in queries] == _COUNTS[name]
+
+
+@needs_samples
+@pytest.mark.parametrize("name", _NO_RESULTS)
+def test_a_sample_without_the_results_is_one_error_that_says_so(name: str) -> None:
+    with pytest.raises(InputError, match=_NO_RESULTS[name]):
+        read_traces(SAMPLES / name)
+
+
+@needs_samples
+def test_no_sample_is_left_out() -> None:
+    found = {str(path.relative_to(SAMPLES)) for path in SAMPLES.glob("*/*")}
+    assert found == _COUNTS.keys() | _NO_RESULTS.keys()
+
+
+@needs_samples
+def test_the_sampled_conversation_and_its_spans_are_one_run() -> None:
+    names = [name for name in _COUNTS if "langgraph" in name]
+    runs = [to_run(read_traces(SAMPLES / name, query_id="q1_2")) for name in names]
+    assert len(runs) == 3
+    assert all(run.equals(runs[0]) for run in runs)

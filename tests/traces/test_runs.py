@@ -1,0 +1,84 @@
+"""From results to runs: names of documents, ranks, scores, iterations without results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from goodgain.errors import InputError
+from goodgain.traces import to_run
+
+
+def _results(*rows: tuple[Any, ...], columns: str = "query_id iteration search rank doc_id") -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=columns.split(), orient="row")
+
+
+def test_ranks_run_on_through_the_calls_of_an_iteration_and_begin_anew_in_the_next() -> None:
+    run = to_run(_results(("q", 1, 1, 1, "a"), ("q", 1, 1, 2, "b"), ("q", 1, 2, 1, "a"), ("q", 2, 1, 1, "c")))
+    assert run.drop("score", "tag").rows() == [("q", 1, "a", 1), ("q", 1, "b", 2), ("q", 1, "a", 3), ("q", 2, "c", 1)]
+    assert run.columns == ["query_id", "iteration", "doc_id", "rank", "score", "tag"]
+
+
+def test_an_iteration_without_results_is_a_row_and_a_query_without_a_search_is_none() -> None:
+    run = to_run(_results(("q", 1, 1, 0, None), ("q", 2, 1, 0, None), ("q", 2, 2, 1, "a"), ("p", 0, 0, 0, None)))
+    assert run.rows() == [("q", 1, "-", 0, 0.0, "goodgain"), ("q", 2, "a", 1, 1.0, "goodgain")]
+
+
+def test_order_of_rows_does_not_matter() -> None:
+    results = _results(("q", 1, 1, 1, "a"), ("q", 1, 2, 1, "b"), ("q", 2, 1, 1, "c"), ("q", 3, 1, 0, None))
+    assert to_run(results.reverse()).equals(to_run(results))
+
+
+def test_scores_are_the_log_s_where_all_results_of_an_iteration_have_one() -> None:
+    columns = "query_id iteration search rank doc_id score"
+    rows = [("q", 1, 1, 1, "a", 7.5), ("q", 1, 1, 2, "b", 7.0), ("q", 2, 1, 1, "c", 3.0), ("q", 2, 1, 2, "d", None)]
+    assert to_run(_results(*rows, columns=columns))["score"].to_list() == [7.5, 7.0, 1.0, 0.5]
+
+
+def test_a_document_is_named_by_document_then_doc_id_then_url_then_text() -> None:
+    columns = "query_id iteration search rank document doc_id url title snippet"
+    rows = [
+        ("q", 1, 1, 1, "g", "d", "u", "t", "s"),
+        ("q", 1, 1, 2, None, "d", "u", "t", "s"),
+        ("q", 1, 1, 3, None, None, "HTTP://A.example", "t", "s"),
+        ("q", 1, 1, 4, None, None, None, "t", "s  s"),
+        ("q", 1, 1, 5, None, None, None, "t", "s\ns"),
+        ("q", 1, 1, 6, None, None, None, None, None),
+        ("q", 1, 1, 7, None, None, "javascript:x", None, None),
+    ]
+    names = to_run(_results(*rows, columns=columns), normalise_url=lambda url: url.lower() if "//" in url else None)
+    ids = names["doc_id"].to_list()
+    assert ids[:3] == ["g", "d", "http://a.example"]
+    assert ids[3] == ids[4] and all(name.startswith("text:") and len(name) == 21 for name in ids[3:])
+    assert len(set(ids[3:])) == 3
+
+
+def test_an_id_that_would_mean_nothing_found_names_no_document() -> None:
+    run = to_run(_results(("q", 1, 1, 1, "-", "Dash"), columns="query_id iteration search rank doc_id title"))
+    assert run["doc_id"][0].startswith("text:")
+
+
+def test_several_systems_are_an_error_unless_one_is_named() -> None:
+    results = _results(
+        ("q", 1, 1, 1, "a", "x"), ("q", 1, 1, 1, "b", "y"), columns="query_id iteration search rank doc_id system"
+    )
+    with pytest.raises(InputError, match=r"several systems.*'x', 'y'"):
+        to_run(results)
+    assert to_run(results, system="y").rows() == [("q", 1, "b", 1, 1.0, "y")]
+    assert to_run(results, system="y", tag="mine")["tag"][0] == "mine"
+    with pytest.raises(InputError, match="no system 'z', only 'x', 'y'"):
+        to_run(results, system="z")
+
+
+def test_frames_of_other_engines_will_do_and_missing_columns_are_named() -> None:
+    frame = pd.DataFrame({"query_id": ["q"], "iteration": [1], "search": [1], "rank": [1], "doc_id": ["a"]})
+    assert to_run(frame).rows() == [("q", 1, "a", 1, 1.0, "goodgain")]
+    with pytest.raises(InputError, match="lack the columns search, rank"):
+        to_run(frame[["query_id", "iteration"]])
+
+
+def test_no_results_are_an_empty_run() -> None:
+    assert to_run(_results().cast({"iteration": pl.Int64})).height == 0
