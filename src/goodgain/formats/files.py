@@ -1,4 +1,4 @@
-"""Bytes of files: plain, gzip, Zstandard or from a pipe; and writing that never leaves half a file."""
+"""Bytes of files: plain, gzip, Zstandard or from a pipe."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import gzip
 import mmap
 import os
 import stat
-import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.writing import why
 
-__all__ = ["Content", "container", "read_bytes", "stem", "written_whole"]
+__all__ = ["Content", "container", "read_bytes", "stem"]
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _COMPRESSED = (".gz", ".zst")
@@ -78,7 +77,7 @@ def read_bytes(path: Path) -> Content:
         with path.open("rb") as file:
             content = _map(file)
     except OSError as error:
-        raise InputError(f"{path}: {_why(error)}; give the path of a readable file") from error
+        raise InputError(f"{path}: {why(error)}; give the path of a readable file") from error
     if content[:2] == _GZIP:
         return Content(_gunzip(path, content))
     if content[:4] == _ZSTD:
@@ -96,14 +95,6 @@ def _map(file: IO[bytes]) -> bytes | mmap.mmap:
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
         return file.read()
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, IsADirectoryError):
-        return "is a directory, not a file"
-    return (error.strerror or str(error)).lower()
 
 
 def _gunzip(path: Path, content: bytes | mmap.mmap) -> bytes:
@@ -126,51 +117,3 @@ def _unzstd(path: Path, content: bytes | mmap.mmap) -> bytes:
     except zstandard.ZstdError as error:
         raise InputError(f"{path}: the zst data is truncated or damaged; write or download it again") from error
     return b"".join(parts)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, compressed as its name says, that appears under its name only when all went well.
-
-    An error or Ctrl-C leaves whatever stood there before.
-    """
-    if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
-        with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
-            yield out
-        return
-    path = path.resolve()  # through a link to the file it names
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({_why(error)}); choose another place") from error
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw, _compressing(raw, path.suffix.lower()) as out:
-            yield out
-        part.chmod(_default_mode(path))
-        part.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            part.unlink()
-        raise
-
-
-@contextmanager
-def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    if suffix == ".gz":
-        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no time stamp: same data, same file
-            yield out  # type: ignore[misc]  # GzipFile is a binary file in all but its declared type
-    elif suffix == ".zst":
-        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as out:
-            yield out
-    else:
-        yield raw
-
-
-def _default_mode(path: Path) -> int:
-    """The permissions a plain open(path, "w") would give: those of the old file, or those the umask leaves."""
-    with suppress(FileNotFoundError):
-        return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -10,11 +10,12 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.formats.files import Content, container, read_bytes, written_whole
+from goodgain.formats.files import Content, container, read_bytes
 from goodgain.formats.frames import Frame, open_frame
 from goodgain.formats.places import FrameRows, Rows, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 from goodgain.schema import Table
+from goodgain.writing import written_whole
 
 __all__ = ["read_table", "write_table"]
 

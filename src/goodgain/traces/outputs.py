@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib
-import os
-import re
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import orjson
 import polars as pl
-import zstandard
 
-from goodgain.errors import InputError
+from goodgain.writing import escaped, written_whole
 
 __all__ = ["Append", "appended", "kind_of_file"]
 
@@ -26,9 +21,6 @@ Append = Callable[[pl.DataFrame], None]
 _JSON_LINES = (".jsonl", ".ndjson")
 _PARQUET = (".parquet", ".pq")
 _COMPRESSED = (".gz", ".zst")
-#: White space and control characters: a reader would take them for the end of a field or a line.
-_UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}]"
-_UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
 def kind_of_file(path: Path) -> str:
@@ -47,7 +39,7 @@ def appended(path: Path, counts: dict[str, int] | None = None) -> Iterator[Appen
     is what it was before.
     """
     kind = kind_of_file(path)
-    with _written_whole(path) as file:
+    with written_whole(path) as file:
         if kind == "parquet":
             with _parquet(file) as append:
                 yield append
@@ -55,41 +47,6 @@ def appended(path: Path, counts: dict[str, int] | None = None) -> Iterator[Appen
             yield lambda frame: _append_json_lines(frame, file)
         else:
             yield lambda frame: _append_trec(frame, file, counts if counts is not None else {})
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise InputError(f"{path}: cannot be written ({why}); choose another place") from error
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw, _compressing(raw, path.suffix.lower()) as file:
-            yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)
-        part.replace(path)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            part.unlink()
-        if isinstance(error, OSError):
-            raise InputError(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})") from error
-        raise
-
-
-@contextmanager
-def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    if suffix == ".gz":
-        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:  # no time stamp: same data, same file
-            yield file  # type: ignore[misc]  # a binary file in all but its declared type
-    elif suffix == ".zst":
-        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as file:
-            yield file
-    else:
-        yield raw
 
 
 @contextmanager
@@ -126,18 +83,7 @@ def _append_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
 
 def _append_trec(frame: pl.DataFrame, file: IO[bytes], counts: dict[str, int]) -> None:
     """Fields with one blank between them; white space and control characters in ids become %XX."""
-    for name, dtype in frame.schema.items():
-        if dtype != pl.String:
-            continue
-        unsafe = frame[name].str.contains(_UNSAFE)
-        if not unsafe.any():
-            continue
-        counts["escaped"] = counts.get("escaped", 0) + int(unsafe.sum())
-        ids = frame[name].filter(unsafe).unique()
-        safe = pl.Series([_UNSAFE_SIGN.sub(_percent, text) for text in ids], dtype=pl.String)
-        frame = frame.with_columns(frame[name].replace(ids, safe))
+    frame, changed = escaped(frame)
+    if changed:
+        counts["escaped"] = counts.get("escaped", 0) + changed
     frame.write_csv(file, separator=" ", include_header=False, quote_style="never")
-
-
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found.group().encode())

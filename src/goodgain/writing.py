@@ -1,0 +1,101 @@
+"""Writing: files that appear whole or not at all, and ids that TREC text can hold."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+import zstandard
+
+from goodgain.errors import InputError
+
+__all__ = ["escaped", "why", "written_whole"]
+
+#: White space and control characters of Unicode, that some reader would take for the end of a field or line.
+_UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}]"
+_UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+
+
+def why(error: OSError) -> str:
+    """What an error of the operating system says, in a few words."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory, not a file"
+    return (error.strerror or str(error)).lower()
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, compressed as its name says, that appears under its name only when all went well.
+
+    An error or Ctrl-C leaves whatever stood there before.
+    """
+    if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
+        with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
+            yield out
+        return
+    path = path.resolve()  # through a link to the file it names
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({why(error)}); choose another place") from error
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as raw, _compressing(raw, path.suffix.lower()) as out:
+            yield out
+        part.chmod(_default_mode(path))
+        part.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
+
+
+@contextmanager
+def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    if suffix == ".gz":
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no time stamp: same data, same file
+            yield out  # type: ignore[misc]  # GzipFile is a binary file in all but its declared type
+    elif suffix == ".zst":
+        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as out:
+            yield out
+    else:
+        yield raw
+
+
+def _default_mode(path: Path) -> int:
+    """The permissions a plain open(path, "w") would give: those of the old file, or those the umask leaves."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def escaped(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The frame with white space and control characters in its texts as %XX (UTF-8 bytes), and how many had any."""
+    changed = 0
+    for name, dtype in frame.schema.items():
+        if dtype != pl.String:
+            continue
+        column = frame.get_column(name)
+        unsafe = column.str.contains(_UNSAFE)
+        if unsafe.any():
+            changed += int(unsafe.sum())
+            ids = column.filter(unsafe).unique()
+            safe = pl.Series([_UNSAFE_SIGN.sub(_percent, text) for text in ids], dtype=pl.String)
+            frame = frame.with_columns(column.replace(ids, safe))
+    return frame, changed
+
+
+def _percent(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found.group().encode())
