@@ -1,0 +1,162 @@
+"""What two records say about each other, field by field: agreement, difference, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goodgain.dedup.records import LONG_ENOUGH, Records
+from goodgain.dedup.texts import shared_grams
+from goodgain.dedup.types import DocumentType
+from goodgain.dedup.urls import choices_differ
+from goodgain.dedup.values import SEVERAL
+
+__all__ = ["Evidence", "Mask"]
+
+Mask = npt.NDArray[np.bool_]
+
+_SHARED_GRAMS = 0.9
+_LONG_SNIPPET = 200
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Pairs of records of one type: `left` and `right` are places in the records' frame, `kind` the row that holds."""
+
+    records: Records
+    kind: DocumentType
+    compatible: bool
+    left: npt.NDArray[np.uint32]
+    right: npt.NDArray[np.uint32]
+    _seen: dict[str, tuple[Mask, Mask]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def take(self, mask: Mask) -> Evidence:
+        """The pairs where `mask` holds."""
+        return Evidence(self.records, self.kind, self.compatible, self.left[mask], self.right[mask])
+
+    def none(self) -> Mask:
+        """No pair."""
+        return np.zeros(len(self), dtype=np.bool_)
+
+    def compare(self, name: str) -> tuple[Mask, Mask]:
+        """Where both sides have this id or field: whether they agree, and whether they differ."""
+        if name not in self._seen:
+            special: dict[str, Callable[[], tuple[Mask, Mask]]] = {
+                "snippet": self._snippets,
+                "parent": self._parents,
+                "url": self._urls,
+            }
+            self._seen[name] = special[name]() if name in special else self._values(name)
+        return self._seen[name]
+
+    def both(self, name: str) -> Mask:
+        """Whether both sides have this id or field at all."""
+        column = self.column("item" if name == "url" else name)
+        if column is None:
+            return self.none()
+        has = column.is_not_null().to_numpy()
+        return has[self.left] & has[self.right]
+
+    def column(self, name: str) -> pl.Series | None:
+        """A column of the records; the title of this type is read from `title` where its own field is missing."""
+        frame = self.records.frame
+        if name in ("title", self.kind.title):
+            own = [self.kind.title] if self.kind.title in frame.columns else []
+            return frame.select(pl.coalesce(*own, "title")).to_series()
+        return frame[name] if name in frame.columns else None
+
+    def _values(self, name: str) -> tuple[Mask, Mask]:
+        column = self.column(name)
+        if column is None or column.null_count() == len(column):
+            return self.none(), self.none()
+        left, right = column.gather(self.left), column.gather(self.right)
+        equal = left == right
+        agree = equal.fill_null(False).to_numpy().copy()
+        differ = (~equal).fill_null(False).to_numpy().copy()
+        if name in self.kind.item_ids:  # of several values of an id, one in common is enough
+            for place in np.flatnonzero(differ & self._several(left, right)).tolist():
+                if set(left[place].split(SEVERAL)) & set(right[place].split(SEVERAL)):
+                    agree[place], differ[place] = True, False
+        return agree, differ
+
+    def _several(self, left: pl.Series, right: pl.Series) -> Mask:
+        both = left.str.contains(SEVERAL, literal=True) | right.str.contains(SEVERAL, literal=True)
+        return both.fill_null(False).to_numpy()
+
+    def _parents(self) -> tuple[Mask, Mask]:
+        """A parent is known by its doc_id or by its URL, each compared with its like."""
+        agree, differ = self._values("parent")
+        same_url, other_url = self._urls()
+        differ = differ | other_url
+        return (agree | same_url) & ~differ, differ
+
+    def _urls(self) -> tuple[Mask, Mask]:
+        """Equal in minimal form; or of two pages, or of a page that shows two contents."""
+        item, _ = self._values("item")
+        return item, self.other_page | self.other_choice
+
+    @cached_property
+    def other_page(self) -> Mask:
+        """Whether host or path of the URLs differ."""
+        return self._values("page")[1]
+
+    @cached_property
+    def other_choice(self) -> Mask:
+        """Whether the URLs are of one page and a parameter that selects its content differs."""
+        same_page, _ = self._values("page")
+        _, differ = self._values("choice")
+        column = self.records.frame["choice"]
+        differ = differ & same_page
+        places = np.flatnonzero(differ)
+        pairs = zip(column.gather(self.left[places]).to_list(), column.gather(self.right[places]).to_list(), strict=True)
+        differ[places] = [choices_differ(one, two) for one, two in pairs]
+        return differ
+
+    @cached_property
+    def _snippet_lengths(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        lengths = self.records.frame["snippet_length"].to_numpy()
+        return lengths[self.left], lengths[self.right]
+
+    def _snippets(self) -> tuple[Mask, Mask]:
+        """Equal; or both long enough, and one contains the other or shares 0.9 of the smaller one's 5-grams."""
+        equal, other = self._values("snippet")
+        agree = equal.copy()
+        one, two = self._snippet_lengths
+        open_pairs = np.flatnonzero(other & (one >= LONG_ENOUGH) & (two >= LONG_ENOUGH))
+        if len(open_pairs):
+            texts = self.records.frame["snippet"]
+            left, right = self.left[open_pairs], self.right[open_pairs]
+            pairs = pl.DataFrame({"a": texts.gather(left), "b": texts.gather(right)})
+            inside = pairs.select(
+                pl.col("a").str.contains(pl.col("b"), literal=True) | pl.col("b").str.contains(pl.col("a"), literal=True)
+            )
+            agree[open_pairs] = inside.to_series().to_numpy()
+            rest = open_pairs[~agree[open_pairs]]
+            shares = shared_grams(texts, self.left[rest].astype(np.intp), self.right[rest].astype(np.intp))
+            agree[rest] = shares >= _SHARED_GRAMS
+        return agree, (equal | other) & ~agree
+
+    @property
+    def short_snippets(self) -> Mask:
+        """Whether the snippets are too short to count in full."""
+        one, two = self._snippet_lengths
+        return np.minimum(one, two) < LONG_ENOUGH
+
+    @property
+    def long_equal_snippets(self) -> Mask:
+        """Whether the snippets are equal, and long enough to tell a document alone."""
+        return self._values("snippet")[0] & (self._snippet_lengths[0] >= _LONG_SNIPPET)
+
+    @cached_property
+    def beyond_start(self) -> Mask:
+        """Whether both URLs go beyond a start page."""
+        beyond = self.records.frame["beyond_start"].fill_null(False).to_numpy()
+        return beyond[self.left] & beyond[self.right]

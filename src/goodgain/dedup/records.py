@@ -1,0 +1,129 @@
+"""Rows made comparable, and rows that say the same collapsed into one record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from goodgain.dedup.texts import normalise_texts, text_length
+from goodgain.dedup.attributes import USED, read_attributes
+from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, types_beside
+from goodgain.dedup.urls import parse_url
+from goodgain.dedup.values import normalise_ids
+
+__all__ = ["LONG_ENOUGH", "Level", "Records", "collapse", "comparable_rows"]
+
+Level = Literal["passage", "document"]
+
+#: A snippet of this many characters is enough to know a text again.
+LONG_ENOUGH = 50
+
+@dataclass(frozen=True)
+class Records:
+    """What there is to compare.
+
+    `frame` has one row for each different record, in an order that does not depend on the rows' order; `of_row` gives
+    the record of each row (null: the row holds no result); `attributes` are the ids and fields that occur.
+    """
+
+    frame: pl.DataFrame
+    of_row: pl.Series
+    attributes: tuple[str, ...]
+    trusted: bool
+
+
+def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
+    """The rows with everything that is compared in its comparable form, one column for each id and field in use."""
+    names = rows["type"].unique().drop_nulls()
+    known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
+    made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
+        type=rows["type"].replace_strict(known, default=GENERIC.name, return_dtype=pl.String),
+        title=normalise_texts(rows["title"]),
+        snippet=normalise_texts(rows["snippet"]),
+    )
+    for columns in read_attributes(rows):
+        made = made.join(columns, on="row", how="left", maintain_order="left")
+    made = _with_parents(_with_titles(made), level)
+    made = pl.concat([made, _urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
+    return made if trusted else made.with_columns(doc_id=normalise_ids(made["doc_id"]))
+
+
+def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
+    """Rows that say the same become one record."""
+    attributes = tuple(name for name in rows.columns if name in USED and rows[name].null_count() < rows.height)
+    identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
+    ordered = rows.filter(pl.col("scope").is_not_null()).sort(identity).with_columns(
+        record=pl.struct(identity).rle_id().cast(pl.UInt32)
+    )
+    frame = ordered.group_by("record", maintain_order=True).agg(
+        pl.col(*identity, "page", "choice", "beyond_start").first(),
+        pl.col("url").min(),
+        pl.len().alias("rows"),
+        pl.col("row").first().alias("first_row"),
+    )
+    names = {raw: [name for row in types_beside(raw) for name in row.item_ids if name in attributes] for raw in TYPES}
+    has_item_id = pl.any_horizontal(
+        pl.lit(False),
+        *((pl.col("type") == kind) & pl.any_horizontal(pl.col(ids).is_not_null()) for kind, ids in names.items() if ids),
+    )
+    frame = frame.with_columns(snippet_length=text_length(pl.col("snippet"))).with_columns(
+        # What says too little to be known again: equal ones are not taken for one document.
+        vague=~(
+            has_item_id
+            | pl.col("doc_id").is_not_null()
+            | pl.col("item").is_not_null()
+            | (pl.col("snippet_length") >= LONG_ENOUGH)
+        )
+    )
+    of_row = (
+        rows.select("row")
+        .join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")["record"]
+    )  # fmt: skip
+    return Records(frame, of_row, attributes, trusted)
+
+
+def _urls(urls: pl.Series) -> pl.DataFrame:
+    unique = urls.unique().drop_nulls()
+    forms = [parse_url(url) for url in unique.to_list()]
+    parsed = pl.DataFrame(
+        {
+            "raw": unique,
+            "url": pl.Series([form and form.normalised for form in forms], dtype=pl.String),
+            "page": pl.Series([form and form.page for form in forms], dtype=pl.String),
+            "item": pl.Series([form and form.item for form in forms], dtype=pl.String),
+            "choice": pl.Series([form and form.choice for form in forms], dtype=pl.String),
+            "beyond_start": pl.Series([form and form.beyond_start for form in forms], dtype=pl.Boolean),
+        }
+    )
+    return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
+
+
+def _with_titles(rows: pl.DataFrame) -> pl.DataFrame:
+    """Where the title of a type is one of its fields (the subject of an email), either stands for the other."""
+    for row in TYPES.values():
+        if row.title in rows.columns and row.title != "title":
+            title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
+            rows = rows.with_columns(title=title)
+    return rows
+
+
+def _with_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
+    """The address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
+    passage = pl.col("type") == "passage"
+    for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
+        if name not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, pl.String).alias(name))
+    rows = rows.with_columns(raw_url=pl.when(passage).then(pl.coalesce("parent_url", "raw_url")).otherwise("raw_url"))
+    if level == "document":
+        known = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
+        rows = rows.with_columns(
+            type=pl.when(passage).then(pl.lit(PARENT.name)).otherwise("type"),
+            doc_id=pl.when(passage & known).then("parent").otherwise("doc_id"),
+            **{
+                name: pl.when(~passage).then(name)
+                for name in ("snippet", "rest", "chunk_id", "offset", "chunk")
+            },
+        )
+    return rows
