@@ -49,7 +49,7 @@ def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .with_columns(pl.col("name").cast(pl.String))
     )
     present = sorted(one_a_name["name"].unique().to_list())
-    columns = one_a_name.pivot("name", index="row", values="value", on_columns=present) if present else _no_pairs()
+    columns = one_a_name.pivot("name", index="row", values="value", on_columns=present) if present else rows.clear().select("row")
     rest = (
         pairs.filter(~used)
         .select("row", pair=pl.col("name") + "=" + pl.col("value"))
@@ -57,10 +57,6 @@ def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .agg(rest=pl.col("pair").sort().str.join(SEVERAL))
     )
     return columns, rest
-
-
-def _no_pairs() -> pl.DataFrame:
-    return pl.DataFrame(_SCHEMA={"row": pl.UInt32})
 
 
 def _long(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
@@ -76,5 +72,5 @@ def _long(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
         return long.select([pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items()])
     if isinstance(kind, pl.Struct) and kind.fields:
         wide = bags.select("row", pl.col(bag).struct.unnest().cast(pl.String))
-        return wide.unpivot(index="row", variable_name="name", value_name="value").cast(_SCHEMA)  # type: ignore[arg-type] # a _SCHEMA is a mapping
-    return pl.DataFrame(_SCHEMA=_SCHEMA)
+        return wide.unpivot(index="row", variable_name="name", value_name="value").cast(_SCHEMA)  # type: ignore[arg-type] # a dict is a mapping of columns to types
+    return pl.DataFrame(schema=_SCHEMA)

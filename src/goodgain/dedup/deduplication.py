@@ -45,7 +45,8 @@ class Deduplication:
     _records: Records = field(repr=False)
 
     def __narwhals_dataframe__(self) -> Any:
-        return nw.from_native(self.frame, eager_only=True).__narwhals_dataframe__()
+        # What narwhals calls on a frame it does not know; it has no public name for what stands behind one it knows.
+        return nw.from_native(self.frame, eager_only=True)._compliant_frame
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)

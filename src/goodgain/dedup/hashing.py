@@ -12,7 +12,7 @@ from goodgain.dedup.attributes import ITEM_IDS, USED
 __all__ = ["CONTENT", "content_hashes", "text_names"]
 
 #: What is content: title, snippet and fields; not the ids and addresses under which it is found.
-CONTENT = ("title", "snippet", *sorted(USED - set(ITEM_IDS)), "rest")
+CONTENT = ("title", "snippet", "parent", *sorted(USED - {*ITEM_IDS, "parent_url"}), "rest")
 _ALL = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT)
 
 
