@@ -10,6 +10,7 @@ import polars as pl
 from goodgain.dedup.records import LONG_ENOUGH, Records
 from goodgain.dedup.texts import text_length
 from goodgain.dedup.types import TYPES, types_beside
+from goodgain.dedup.values import SEVERAL
 
 __all__ = ["STRONG_KINDS", "Policy", "candidate_keys"]
 
@@ -23,16 +24,13 @@ STRONG_KINDS = ("id", "doc_id", "url")
 
 def candidate_keys(records: Records, policy: Policy) -> pl.DataFrame:
     """kind, key (hashed with its scope and kind) and record, for each key of each record that another one shares."""
-    found = [
-        records.frame.lazy()
-        .filter(condition)
-        .select(
-            kind=pl.lit(kind),
-            key=pl.struct(pl.col("scope"), pl.lit(name).alias("name"), value.alias("value")).hash(),
-            record=pl.col("record"),
-        )
-        for kind, name, condition, value in _keys(records, policy)
-    ]
+    found = []
+    for kind, name, condition, value in _keys(records, policy):
+        has = records.frame.lazy().filter(condition).select("scope", "record", value=value)
+        if kind == "id":  # each value of an id is a key
+            has = has.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
+        key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
+        found.append(has.select(kind=pl.lit(kind), key=key, record=pl.col("record")))
     keys = pl.concat(pl.collect_all(found))
     return keys.filter(keys["key"].is_duplicated())
 

@@ -46,7 +46,7 @@ PAGE_NUMBERS = ("p", "page")
 
 #: Host labels of another view of the same site, and file names a server gives for the folder itself.
 VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
-INDEX_NAMES = re.compile(r"/(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)$", re.IGNORECASE)
+INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
 
 #: Paths that are a site's or an application's first page, whatever is shown on it.
 START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})

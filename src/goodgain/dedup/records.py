@@ -19,6 +19,9 @@ Level = Literal["passage", "document"]
 
 #: A snippet of this many characters is enough to know a text again.
 LONG_ENOUGH = 50
+_FORMS = ("url", "page", "item", "choice", "beyond_start")
+_NO_FORMS = (None,) * len(_FORMS)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -86,17 +89,15 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
 
 def _urls(urls: pl.Series) -> pl.DataFrame:
     unique = urls.unique().drop_nulls()
-    forms = [parse_url(url) for url in unique.to_list()]
-    parsed = pl.DataFrame(
-        {
-            "raw": unique,
-            "url": pl.Series([form and form.normalised for form in forms], dtype=pl.String),
-            "page": pl.Series([form and form.page for form in forms], dtype=pl.String),
-            "item": pl.Series([form and form.item for form in forms], dtype=pl.String),
-            "choice": pl.Series([form and form.choice for form in forms], dtype=pl.String),
-            "beyond_start": pl.Series([form and form.beyond_start for form in forms], dtype=pl.Boolean),
-        }
-    )
+    columns: tuple[list[str | bool | None], ...] = ([], [], [], [], [])
+    for url in unique.to_list():  # a million small tuples, kept, would keep the garbage collector busy
+        for column, form in zip(columns, parse_url(url) or _NO_FORMS, strict=True):
+            column.append(form)
+    forms = {
+        name: pl.Series(column, dtype=pl.Boolean if name == "beyond_start" else pl.String)
+        for name, column in zip(_FORMS, columns, strict=True)
+    }
+    parsed = pl.DataFrame({"raw": unique, **forms})
     return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
 
 

@@ -93,6 +93,8 @@ _ROWS = (
         "person",
         item_ids=("alias", "principal_name", "address"),
         lenient_ids=frozenset({"address"}),
+        # Names are mostly too short to be keys alone; where the fields of two agree enough, one of these does.
+        further_keys=(("title", "company"), ("title", "department")),
         reject=("alias", "principal_name"),
         weights={"display_name": 0.5, "department": 0.2, "company": 0.2, "office": 0.2, "job_title": 0.2},
         title="display_name",

@@ -37,7 +37,10 @@ class Url(NamedTuple):
 _SPLIT = re.compile(
     r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
 )
+#: What nearly all are: an address in which nothing has to be put right but its parameters.
+_COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
 _IGNORED = re.compile(r"[\t\r\n]")
+_BLANK = "".join(map(chr, range(33))) + "\u00a0"
 _BARE_HOST = re.compile(r"(?:www\.[^\s/?#]+|[^\s/?#@:]+\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
@@ -67,26 +70,38 @@ def normalise_url(url: str | None) -> str | None:
 
 def parse_url(url: str) -> Url | None:
     """All forms of one URL; None if it names no place."""
-    scheme, netloc, path, query, fragment = _parts(url)
-    if scheme in NO_ADDRESS:
-        return None
+    common = _COMMON.fullmatch(url)
+    if common:
+        scheme, netloc, path, query = common.groups("")
+        fragment = ""
+    else:
+        scheme, netloc, path, query, fragment = _parts(url)
+        if scheme in NO_ADDRESS:
+            return None
+        path = _path(path)
     host, bare_host = _host(netloc, scheme)
-    path = _path(path)
-    parameters = _parameters(query) if query else []
+    if "/." in path:
+        path = _without_dots(path)
     if netloc and not path:
         path = "/"
-    route = _escape(fragment, _UNRESERVED) if fragment else ""
+    parameters = _parameters(query) if query else []
     if not (host or path.strip("/")):
         return None
 
-    page = bare_host + _page_path(path) + ("#" + route.rstrip("/") if route.startswith(("/", "!/")) else "")
+    own_path = _page_path(path)
+    page, tail = bare_host + own_path, ""
+    if fragment:
+        route = _escape(fragment, _UNRESERVED)
+        tail = "" if route.startswith(":~:") else "#" + route
+        if route.startswith(("/", "!/")):  # the page is made in the browser: the route is its path
+            own_path += "#" + route.rstrip("/")
+            page = bare_host + own_path
     if not host and scheme not in ("", "file"):
         page = f"{scheme}:{page}"
     start = f"{scheme}://{host}" if host or scheme == "file" else f"{scheme}:" if scheme else ""
-    tail = "#" + route if route and not route.startswith(":~:") else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
     item, choice = _item(page, parameters) if parameters else (page, "")
-    return Url(normalised, page, item, choice, page.removeprefix(bare_host) not in START_PAGES)
+    return Url(normalised, page, item, choice, own_path not in START_PAGES)
 
 
 def choices_differ(first: str, second: str) -> bool:
@@ -107,7 +122,7 @@ def _choice_values(choice: str) -> dict[str, list[str]]:
 
 def _parts(url: str) -> tuple[str, str, str, str, str]:
     """Scheme, authority, path, query and fragment, read as a browser's address line reads them."""
-    text = _IGNORED.sub("", url.strip("".join(map(chr, range(33))) + "\u00a0"))
+    text = _IGNORED.sub("", url.strip(_BLANK))
     match = _SPLIT.fullmatch(text)
     if match is None:  # cannot be: every string has this form
         return "", "", text, "", ""
@@ -180,8 +195,6 @@ def _path(path: str) -> str:
         path = _COOKIELESS.sub("", path)
     if _PLAIN_PATH.fullmatch(path) is None:
         path = _escape(path, _DECODED_IN_PATH)
-    if "/." in path:
-        path = _without_dots(path)
     return path
 
 
@@ -199,8 +212,10 @@ def _without_dots(path: str) -> str:
 
 
 def _page_path(path: str) -> str:
-    path = INDEX_NAMES.sub("", path).rstrip("/")
-    return path.removesuffix("/amp").rstrip("/")
+    folder, slash, name = path.rpartition("/")
+    if slash and INDEX_NAMES.fullmatch(name):
+        path = folder
+    return path.rstrip("/").removesuffix("/amp").rstrip("/")
 
 
 def _parameters(query: str) -> list[str]:

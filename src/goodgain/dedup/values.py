@@ -58,7 +58,8 @@ def _id(value: str) -> str:
     value = value.strip()
     if _GUID.fullmatch(value):
         return value.strip("{}").casefold()
-    return value.casefold() if _ADDRESS.fullmatch(value) else value
+    bare = value.removeprefix("<").removesuffix(">")  # as mail systems write their message ids, or do not
+    return bare.casefold() if _ADDRESS.fullmatch(bare) else value
 
 
 def _mailbox(value: str) -> str:
