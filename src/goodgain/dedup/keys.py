@@ -26,7 +26,7 @@ def candidate_keys(records: Records, policy: Policy) -> pl.DataFrame:
     """kind, key (hashed with its scope and kind) and record, for each key of each record that another one shares."""
     found = []
     for kind, name, condition, value in _keys(records, policy):
-        has = records.frame.lazy().filter(condition).select("scope", "record", value=value)
+        has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
         if kind == "id":  # each value of an id is a key
             has = has.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
         key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
@@ -46,9 +46,11 @@ def _keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr,
         if own:
             own_ids = own_ids | ((pl.col("type") == name) & pl.any_horizontal(pl.col(own).is_not_null()))
     for item_id, has in ids.items():
-        yield "id", item_id, has & pl.col(item_id).is_not_null(), pl.col(item_id)
-    yield "doc_id", "", pl.col("doc_id").is_not_null() & (pl.lit(records.trusted) | ~own_ids), pl.col("doc_id")
-    yield "url", "", pl.col("page").is_not_null(), pl.col("page")
+        yield "id", item_id, has, pl.col(item_id)
+    yield "doc_id", "", pl.lit(records.trusted) | ~own_ids, pl.col("doc_id")
+    # The start page of a mail or chat application is the address of all that is found there.
+    names_item = pl.col("type").is_in([name for name, row in TYPES.items() if row.url == "item"])
+    yield "url", "", names_item | pl.col("beyond_start"), pl.col("page")
     if policy == "id":
         return
     head = pl.col("snippet").str.head(_SNIPPET_HEAD)

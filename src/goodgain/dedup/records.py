@@ -80,11 +80,26 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
             | (pl.col("snippet_length") >= LONG_ENOUGH)
         )
     )
+    frame = frame.with_columns(reissued=_reissued(attributes))
     of_row = (
         rows.select("row")
         .join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")["record"]
     )  # fmt: skip
     return Records(frame, of_row, attributes, trusted)
+
+
+def _reissued(attributes: tuple[str, ...]) -> pl.Expr:
+    """Whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
+
+    They have different item ids, addresses, or fields that a document has one of. Such an id says nothing.
+    """
+    rows = TYPES.values()
+    one_each = {name for row in rows for name in (*row.item_ids, *row.reject) if name not in row.lenient_ids}
+    named = pl.col("type").is_in([row.name for row in rows if row.url == "item"])
+    kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
+    telling = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
+    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in telling]
+    return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
 
 
 def _urls(urls: pl.Series) -> pl.DataFrame:

@@ -93,8 +93,8 @@ def _url(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 def _doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
-    same, _ = pairs.compare("doc_id")
-    same = same.copy()
+    reissued = pairs.records.frame["reissued"].to_numpy()
+    same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
     if same.any():
         some = pairs.take(same)
         confirmed = some.compare("snippet")[0]
