@@ -80,10 +80,10 @@ def _without_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame
     if shared.is_empty():
         return best.select("group", document="name")
     members = units.join(shared, on="group", how="semi")
-    hashes = members.select("group", hash=pl.struct(hash=content_hashes(members), twin="twin"))
+    hashes = members.select("group", "twin", hash=content_hashes(members)).sort("hash", "twin")
     numbered = (
-        shared.join(hashes.group_by("group").agg(pl.col("hash").min()), on="group")
-        .sort("scope", "name", "hash")
+        shared.join(hashes.unique("group", keep="first"), on="group")
+        .sort("scope", "name", "hash", "twin")
         .with_columns(number=pl.int_range(1, pl.len() + 1).over("scope", "name"))
     )
     taken = set(best.select("scope", "name").iter_rows())

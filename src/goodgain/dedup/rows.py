@@ -39,7 +39,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
     if not found & {*_EVIDENCE, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
     system = "system" if "system" in found else "tag" if "tag" in found else None
-    wanted = [*(name for name in (*RUN_ORDER, *_TEXTS, "ids", "fields", "status") if name in found)]
+    wanted = [*(name for name in (*RUN_ORDER, *_TEXTS, "ids", "fields") if name in found)]
     rows = frame.select("query_id", *wanted, *([system] if system else [])).to_polars()
     if system:
         rows = rows.rename({system: "system"})
@@ -49,7 +49,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
     apart = [name for name in SCOPES if name not in across]
-    return _with_scope(rows, apart)
+    return _with_scope(rows, apart, only_ids=holds_only_ids(frame))
 
 
 def _check_columns(rows: pl.DataFrame) -> None:
@@ -70,16 +70,14 @@ def _is_pair(inner: Any) -> bool:
 
 def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """The texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
-    texts = {name: _text(rows, name) for name in ("query_id", "system", *_TEXTS, "status")}
+    texts = {name: _text(rows, name) for name in ("query_id", "system", *_TEXTS)}
     numbers = {
         name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
         for name in RUN_ORDER
     }
     bags = {name: pl.col(name) if name in rows.columns else pl.lit(None) for name in ("ids", "fields")}
     return rows.select(**texts, **numbers, **bags).with_columns(
-        query_id=pl.col("query_id"),
-        doc_id=pl.when(pl.col("doc_id").str.strip_chars() != EMPTY_DOC).then(pl.col("doc_id").str.strip_chars()),
-        said_empty=(pl.col("doc_id").str.strip_chars() == EMPTY_DOC).fill_null(False),
+        doc_id=pl.when(pl.col("doc_id").str.strip_chars() != EMPTY_DOC).then(pl.col("doc_id").str.strip_chars())
     )
 
 
@@ -90,24 +88,19 @@ def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
     return text if name in ("query_id", "system") else pl.when(text.str.contains(r"\S")).then(text)
 
 
-def _with_scope(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
+def _with_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
     """Number the scopes in the order of their names; rows that hold no result belong to none."""
     evidence = pl.any_horizontal(
         pl.col("doc_id", "url", "title", "snippet").is_not_null(), *(_has_pairs(rows, name) for name in ("ids", "fields"))
     )
-    declared_empty = (
-        pl.col("said_empty")
-        | pl.col("rank").is_null()
-        | (pl.col("rank") <= 0)
-        | (pl.col("iteration") == 0).fill_null(False)
-        | (pl.col("status") != "ok").fill_null(False)
-    )
+    # In a run, `-` or null says that nothing was found; among results the rank says it.
+    a_result = evidence if only_ids else evidence | (pl.col("rank") > 0).fill_null(False)
     if not apart:
         rows = rows.with_columns(scope=pl.lit(0, pl.UInt32))
     else:
         scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
         rows = rows.join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
-    return rows.with_columns(scope=pl.when(evidence | ~declared_empty).then("scope")).drop("said_empty", "status")
+    return rows.with_columns(scope=pl.when(a_result).then("scope"))
 
 
 def _has_pairs(rows: pl.DataFrame, name: str) -> pl.Expr:
