@@ -15,9 +15,9 @@ from tests.dedup.writing import CONSENT, Result, frame, result
 
 __all__ = ["MAKERS", "make"]
 
-_NAMES = "Ann Bob Eve Mia Tom Lea Max Ida Ben Zoe Kai Uma".split()
-_FAMILIES = "Lee Ray Fox Moss Kent Wood Hall Dunn Pike Lang Stone Marsh".split()
-_DEPARTMENTS = "Rivers Bridges Maps Finance Archive Press".split()
+_NAMES = "Ann Bob Eve Mia Tom Lea Max Ida Ben Zoe Kai Uma".split()  # noqa: SIM905 - words read better as text
+_FAMILIES = "Lee Ray Fox Moss Kent Wood Hall Dunn Pike Lang Stone Marsh".split()  # noqa: SIM905 - words read better as text
+_DEPARTMENTS = "Rivers Bridges Maps Finance Archive Press".split()  # noqa: SIM905 - words read better as text
 _START = datetime(2024, 5, 6, 9, tzinfo=UTC)
 
 #: A document: the results in which it appears.
@@ -30,7 +30,9 @@ def make(kind: str, documents: int, seed: int) -> pl.DataFrame:
     made = list(MAKERS[kind](rng, documents))
     rows = [(number, row) for number, document in enumerate(made) for row in document]
     rng.shuffle(rows)
-    reissued = [row | {"doc_id": str(place % 10 + 1)} if rng.random() < 0.3 else row for place, (_, row) in enumerate(rows)]
+    reissued = [
+        row | {"doc_id": str(place % 10 + 1)} if rng.random() < 0.3 else row for place, (_, row) in enumerate(rows)
+    ]
     return frame(reissued).with_columns(gold=pl.Series([number for number, _ in rows]))
 
 
@@ -98,7 +100,9 @@ def _occurrence(rng: random.Random, series: str, title: str, organizer: str, tex
         moved = start + timedelta(days=1)
         when = {"start": another_time(rng, moved), "end": another_time(rng, moved + timedelta(hours=1))}
         document = [event(ids=own, title=title, **when), *(row | {"ids": document[0]["ids"]} for row in document[:1])]
-        document[1] = event(ids=own, title=title, start=another_time(rng, start), end=another_time(rng, start + timedelta(hours=1)))
+        document[1] = event(
+            ids=own, title=title, start=another_time(rng, start), end=another_time(rng, start + timedelta(hours=1))
+        )
     return document
 
 

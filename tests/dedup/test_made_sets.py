@@ -1,8 +1,5 @@
 """On sets with known groups: precision and recall, the same for every order of the rows, and every pair explained."""
 
-import random
-
-import polars as pl
 import pytest
 
 from goodgain.dedup import deduplicate

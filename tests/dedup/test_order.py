@@ -40,7 +40,9 @@ def test_100_random_orders_of_rows_give_the_same_documents(pairs_a_key: int) -> 
 
 def test_rows_that_say_the_same_word_for_word_share_names_in_any_order() -> None:
     bare = [result(title="Home"), result(title="Home"), result(title="Home", type="web_page"), result(), result()]
-    names = {tuple(sorted(deduplicate(frame(random.Random(seed).sample(bare, 5))).frame["document"])) for seed in range(20)}
+    names = {
+        tuple(sorted(deduplicate(frame(random.Random(seed).sample(bare, 5))).frame["document"])) for seed in range(20)
+    }
     assert len(names) == 1
     assert len(set(names.pop())) == 5
 
@@ -69,7 +71,9 @@ _RESULTS = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_RESULTS, min_size=1, max_size=9), st.randoms(use_true_random=False))
 def test_any_results_in_any_order(results: list[dict[str, str]], rng: random.Random) -> None:
-    rows = frame([_result(**row) for row in results]).with_columns(rank=pl.int_range(1, pl.len() + 1), call=pl.int_range(pl.len()))
+    rows = frame([_result(**row) for row in results]).with_columns(
+        rank=pl.int_range(1, pl.len() + 1), call=pl.int_range(pl.len())
+    )
     order = list(range(len(results)))
     rng.shuffle(order)
     first, second = deduplicate(rows), deduplicate(rows[order])

@@ -9,7 +9,9 @@ from tests.dedup.writing import Pair, frame
 PAIRS = [*pairs_web.PAIRS, *pairs_work.PAIRS]
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[f"{'same' if pair.same else 'different'}: {pair.reason}" for pair in PAIRS])
+@pytest.mark.parametrize(
+    "pair", PAIRS, ids=[f"{'same' if pair.same else 'different'}: {pair.reason}" for pair in PAIRS]
+)
 @pytest.mark.parametrize("turned", [False, True], ids=["as written", "turned round"])
 def test_a_hand_written_pair_is_decided_as_its_reason_says(pair: Pair, turned: bool) -> None:
     results = [pair.second, pair.first] if turned else [pair.first, pair.second]

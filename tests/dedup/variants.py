@@ -51,7 +51,11 @@ def _capital_host(rng: random.Random, url: str) -> str:
 
 def _slash(rng: random.Random, url: str) -> str:
     page, question, query = url.partition("?")
-    end = rng.choice(("/", "/amp", "/index.html", ";jsessionid=0A1B")) if not page.endswith(("/", "l", "B", "amp")) else ""
+    end = (
+        rng.choice(("/", "/amp", "/index.html", ";jsessionid=0A1B"))
+        if not page.endswith(("/", "l", "B", "amp"))
+        else ""
+    )
     return page + end + question + query
 
 

@@ -11,7 +11,9 @@ import polars as pl
 from goodgain.schema import RESULTS
 
 EN = "The river rose by two metres in the night and the old bridge near the mill had to be closed to all traffic."
-OTHER = "A committee of nine members will report on the state of the harvest before the end of the coming winter season."
+OTHER = (
+    "A committee of nine members will report on the state of the harvest before the end of the coming winter season."
+)
 LONG = (
     "In the quiet years after the flood the villages along the upper river built walls of stone and earth, kept a "
     "watch at every bend, and wrote the height of the water into a book that was carried from house to house until "
@@ -22,7 +24,9 @@ CONSENT = (
     "unique identifiers and standard information sent by a device for personalised advertising and content, and for "
     "measuring both. Click to consent to this or to refuse."
 )
-DE = "Der Fluss stieg in der Nacht um zwei Meter, und die alte Brücke bei der Mühle musste für den Verkehr geschlossen werden."
+DE = (
+    "Der Fluss stieg in der Nacht um zwei Meter, und die alte Brücke bei der Mühle musste für Autos geschlossen werden."
+)
 FR = "La rivière est montée de deux mètres dans la nuit et le vieux pont près du moulin a été fermé à la circulation."
 RU = "Ночью река поднялась на два метра, и старый мост у мельницы пришлось закрыть для всякого движения."
 AR = "ارتفع منسوب النهر مترين خلال الليل واضطرت السلطات إلى إغلاق الجسر القديم قرب الطاحونة أمام حركة المرور"
@@ -43,9 +47,7 @@ class Pair(NamedTuple):
     second: Result
 
 
-def result(
-    *, ids: Mapping[str, str] | Iterable[tuple[str, str]] = (), **values: object
-) -> Result:
+def result(*, ids: Mapping[str, str] | Iterable[tuple[str, str]] = (), **values: object) -> Result:
     """One result: what is a column of the results table goes there, all else into its fields."""
     columns = {name: value for name, value in values.items() if name in RESULTS.columns}
     fields = {name: value for name, value in values.items() if name not in RESULTS.columns}

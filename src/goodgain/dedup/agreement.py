@@ -36,8 +36,12 @@ def agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreeme
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
     counted = rows.select("scope", "document", gold=groups).drop_nulls()
-    cells = counted.group_by("scope", "document", "gold").agg(both=pl.len().cast(pl.Float64)).with_columns(
-        found=pl.col("both").sum().over("scope", "document"), given=pl.col("both").sum().over("scope", "gold")
+    cells = (
+        counted.group_by("scope", "document", "gold")
+        .agg(both=pl.len().cast(pl.Float64))
+        .with_columns(
+            found=pl.col("both").sum().over("scope", "document"), given=pl.col("both").sum().over("scope", "gold")
+        )
     )
     joined = _pairs_in(counted.group_by("scope", "document").agg(n=pl.len()))
     related = _pairs_in(counted.group_by("scope", "gold").agg(n=pl.len()))

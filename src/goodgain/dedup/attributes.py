@@ -34,7 +34,9 @@ def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     bags = [_long(rows, name) for name in ("ids", "fields")]
     pairs = pl.concat(bags).drop_nulls()
     names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
-    pairs = pairs.with_columns(name=pairs["name"].replace_strict(names, return_dtype=pl.String) if names else pl.col("name"))
+    pairs = pairs.with_columns(
+        name=pairs["name"].replace_strict(names, return_dtype=pl.String) if names else pl.col("name")
+    )
     pairs = pairs.with_columns(  # a parent that is given by its address
         name=pl.when((pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS))
         .then(pl.lit("parent_url"))
@@ -49,7 +51,11 @@ def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         .with_columns(pl.col("name").cast(pl.String))
     )
     present = sorted(one_a_name["name"].unique().to_list())
-    columns = one_a_name.pivot("name", index="row", values="value", on_columns=present) if present else rows.clear().select("row")
+    columns = (
+        one_a_name.pivot("name", index="row", values="value", on_columns=present)
+        if present
+        else rows.clear().select("row")
+    )
     rest = (
         pairs.filter(~used)
         .select("row", pair=pl.col("name") + "=" + pl.col("value"))

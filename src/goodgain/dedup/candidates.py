@@ -93,7 +93,9 @@ def _near_pairs(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl
     pairs = _pairs(members, spans).filter(pl.col("left") != pl.col("right")).unique()
     taken = pairs.group_by("key").agg(taken=pl.len().cast(pl.Int64))
     counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(taken, on="key", how="left")
-    left_out = counts.with_columns(left_out=pl.col("pairs") - pl.col("taken").fill_null(0)).filter(pl.col("left_out") > 0)
+    left_out = counts.with_columns(left_out=pl.col("pairs") - pl.col("taken").fill_null(0)).filter(
+        pl.col("left_out") > 0
+    )
     cuts = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
     return pairs.drop("key"), [Cut(*row) for row in cuts.iter_rows()]
 

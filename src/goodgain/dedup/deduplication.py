@@ -188,5 +188,6 @@ def _with_rules(
     names = dict(enumerate(RULE_NAMES))
     rule_name = pl.coalesce("rule", "rule_tie").replace_strict(names, return_dtype=pl.String)
     return found.with_columns(
-        rule=pl.when(repeat).then(rule_name), confidence=pl.when(repeat).then(pl.coalesce("confidence", "confidence_tie"))
+        rule=pl.when(repeat).then(rule_name),
+        confidence=pl.when(repeat).then(pl.coalesce("confidence", "confidence_tie")),
     )

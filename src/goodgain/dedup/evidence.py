@@ -62,7 +62,7 @@ class Evidence:
         column = self.column("item" if name == "url" else name)
         if column is None:
             return self.none()
-        has = column.is_not_null().to_numpy()
+        has: Mask = column.is_not_null().to_numpy()
         return has[self.left] & has[self.right]
 
     def column(self, name: str) -> pl.Series | None:
@@ -116,7 +116,9 @@ class Evidence:
         column = self.records.frame["choice"]
         differ = differ & same_page
         places = np.flatnonzero(differ)
-        pairs = zip(column.gather(self.left[places]).to_list(), column.gather(self.right[places]).to_list(), strict=True)
+        pairs = zip(
+            column.gather(self.left[places]).to_list(), column.gather(self.right[places]).to_list(), strict=True
+        )
         differ[places] = [choices_differ(one, two) for one, two in pairs]
         return differ
 
@@ -136,7 +138,8 @@ class Evidence:
             left, right = self.left[open_pairs], self.right[open_pairs]
             pairs = pl.DataFrame({"a": texts.gather(left), "b": texts.gather(right)})
             inside = pairs.select(
-                pl.col("a").str.contains(pl.col("b"), literal=True) | pl.col("b").str.contains(pl.col("a"), literal=True)
+                pl.col("a").str.contains(pl.col("b"), literal=True)
+                | pl.col("b").str.contains(pl.col("a"), literal=True)
             )
             agree[open_pairs] = inside.to_series().to_numpy()
             rest = open_pairs[~agree[open_pairs]]
@@ -158,5 +161,5 @@ class Evidence:
     @cached_property
     def beyond_start(self) -> Mask:
         """Whether both URLs go beyond a start page."""
-        beyond = self.records.frame["beyond_start"].fill_null(False).to_numpy()
+        beyond: Mask = self.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[self.left] & beyond[self.right]

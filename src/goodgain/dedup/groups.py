@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from goodgain.dedup.candidates import Cut
 from goodgain.dedup.hashing import content_hashes
 from goodgain.dedup.keys import Policy
 from goodgain.dedup.records import Records
+from goodgain.dedup.types import TYPES
 from goodgain.dedup.verify import Verdicts, verify
 
 __all__ = ["Groups", "group"]
@@ -30,12 +29,14 @@ class Groups:
 
 def group(records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy, limit: int) -> Groups:
     """Join the pairs that are the same, in order of confidence; refuse what joins two that are proven different."""
+    from scipy.sparse import coo_array  # heavy: loaded when it is needed
+    from scipy.sparse.csgraph import connected_components
+
     size = records.frame.height
     left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
     same = verdicts.same
     graph = coo_array((np.ones(same.sum(), dtype=np.int8), (left[same], right[same])), shape=(size, size))
-    _, component = connected_components(graph, directed=False)
-    component = component.astype(np.int64)
+    component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
 
     enemies = pairs.filter(verdicts.proven_different & (component[left] == component[right])).select("left", "right")
     more, cuts = _hidden_enemies(records, component, policy, limit)
@@ -55,16 +56,19 @@ def _hidden_enemies(
     """Pairs proven different that share no key, but that others would join: compared within each mixed component."""
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
-    telling = [name for name in ("type", "doc_id", "page", "choice", "title", *records.attributes)]
-    values = members.with_columns(records.frame[name].gather(members["record"]).alias(name) for name in telling)
+    telling = ["type", "page", "choice", "title", *records.attributes, *(["doc_id"] if records.trusted else [])]
+    values = members.join(records.frame.select("record", *telling), on="record")
+    by_title = [row.name for row in TYPES.values() if row.title in row.reject]
+    titles_tell = pl.col("type").is_in(by_title).any().over("component")
+    values = values.with_columns(title=pl.when(titles_tell).then("title"))
     kinds = values.group_by("component").agg(pl.len().alias("size"), pl.col(telling).drop_nulls().n_unique())
     mixed = kinds.filter(pl.any_horizontal(pl.col(telling) > 1)).select("component", "size")
     whole = mixed.filter(pl.col("size") * (pl.col("size") - 1) // 2 <= limit)
     large = mixed.join(whole, on="component", how="anti")
     cuts = []
     if large.height:
-        pairs = int(large.select((pl.col("size").cast(pl.Int64) * (pl.col("size") - 1) // 2).sum()).item())
-        cuts.append(Cut("group", large.height, pairs))
+        left_out = large.select((pl.col("size").cast(pl.Int64) * (pl.col("size") - 1) // 2).sum()).item()
+        cuts.append(Cut("group", large.height, int(left_out)))
     open_members = members.join(whole, on="component")
     pairs = open_members.join(open_members, on="component").filter(pl.col("record") < pl.col("record_right"))
     found = pairs.select(left="record", right="record_right")
@@ -76,9 +80,7 @@ def _join(records: Records, component: npt.NDArray[np.int64], joins: pl.DataFram
     """Give the records of the joins their groups, strongest join first; the number of joins refused."""
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
     hashes = dict(zip(nodes.to_list(), content_hashes(records.frame[nodes.to_list()]).to_list(), strict=True))
-    order = sorted(
-        (-sure, *sorted((hashes[one], hashes[two])), one, two) for one, two, sure in joins.iter_rows()
-    )
+    order = sorted((-sure, *sorted((hashes[one], hashes[two])), one, two) for one, two, sure in joins.iter_rows())
     root = {node: node for node in nodes.to_list()}
     members = {node: [node] for node in root}
     foes: dict[int, set[int]] = {node: set() for node in root}

@@ -37,7 +37,8 @@ def candidate_keys(records: Records, policy: Policy) -> pl.DataFrame:
 
 def _keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
     """Kind, name, who has it, and value of each sort of key."""
-    own_ids, ids = pl.lit(False), {}
+    own_ids = pl.lit(False)
+    ids: dict[str, pl.Expr] = {}
     for name, kind in TYPES.items():
         for row in types_beside(name):
             for item_id in set(row.item_ids) & set(records.attributes):

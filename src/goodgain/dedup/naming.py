@@ -15,8 +15,10 @@ __all__ = ["name_documents"]
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
     """The document of each row; `groups` is the group of each record, `rows` the rows that hold a result."""
     units, of_row = _units(records, groups, rows)
-    best = _with_names(units.with_row_index("unit"), records).group_by("group").agg(
-        pl.col("scope").first(), pl.col("name").sort_by("strength", "name").first()
+    best = (
+        _with_names(units.with_row_index("unit"), records)
+        .group_by("group")
+        .agg(pl.col("scope").first(), pl.col("name").sort_by("strength", "name").first())
     )
     best = _without_collisions(best, units)
     return of_row.join(best, on="group", how="left", maintain_order="left")["document"]

@@ -7,8 +7,8 @@ from typing import Literal
 
 import polars as pl
 
-from goodgain.dedup.texts import normalise_texts, text_length
 from goodgain.dedup.attributes import USED, read_attributes
+from goodgain.dedup.texts import normalise_texts, text_length
 from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, types_beside
 from goodgain.dedup.urls import parse_url
 from goodgain.dedup.values import normalise_ids
@@ -57,8 +57,10 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
     """Rows that say the same become one record."""
     attributes = tuple(name for name in rows.columns if name in USED and rows[name].null_count() < rows.height)
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
-    ordered = rows.filter(pl.col("scope").is_not_null()).sort(identity).with_columns(
-        record=pl.struct(identity).rle_id().cast(pl.UInt32)
+    ordered = (
+        rows.filter(pl.col("scope").is_not_null())
+        .sort(identity)
+        .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
     )
     frame = ordered.group_by("record", maintain_order=True).agg(
         pl.col(*identity, "page", "choice", "beyond_start").first(),
@@ -69,7 +71,11 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
     names = {raw: [name for row in types_beside(raw) for name in row.item_ids if name in attributes] for raw in TYPES}
     has_item_id = pl.any_horizontal(
         pl.lit(False),
-        *((pl.col("type") == kind) & pl.any_horizontal(pl.col(ids).is_not_null()) for kind, ids in names.items() if ids),
+        *(
+            (pl.col("type") == kind) & pl.any_horizontal(pl.col(ids).is_not_null())
+            for kind, ids in names.items()
+            if ids
+        ),
     )
     frame = frame.with_columns(snippet_length=text_length(pl.col("snippet"))).with_columns(
         # What says too little to be known again: equal ones are not taken for one document.
@@ -137,9 +143,6 @@ def _with_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
         rows = rows.with_columns(
             type=pl.when(passage).then(pl.lit(PARENT.name)).otherwise("type"),
             doc_id=pl.when(passage & known).then("parent").otherwise("doc_id"),
-            **{
-                name: pl.when(~passage).then(name)
-                for name in ("snippet", "rest", "chunk_id", "offset", "chunk")
-            },
+            **{name: pl.when(~passage).then(name) for name in ("snippet", "rest", "chunk_id", "offset", "chunk")},
         )
     return rows

@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["RUNRUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
+__all__ = ["RUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
 
 #: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
@@ -91,7 +91,8 @@ def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
 def _with_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
     """Number the scopes in the order of their names; rows that hold no result belong to none."""
     evidence = pl.any_horizontal(
-        pl.col("doc_id", "url", "title", "snippet").is_not_null(), *(_has_pairs(rows, name) for name in ("ids", "fields"))
+        pl.col("doc_id", "url", "title", "snippet").is_not_null(),
+        *(_has_pairs(rows, name) for name in ("ids", "fields")),
     )
     # In a run, `-` or null says that nothing was found; among results the rank says it.
     a_result = evidence if only_ids else evidence | (pl.col("rank") > 0).fill_null(False)

@@ -124,33 +124,31 @@ TYPES: Mapping[str, DocumentType] = MappingProxyType({row.name: row for row in _
 
 _SPECIFICITY = {name: place for place, name in enumerate(TYPES)}
 
-#: How the values of an id or field are made comparable (see values.py); ids that are not here are `id`, fields `text`.
+#: How the values of an id or field are made comparable (see values.py).
 Kind = Literal["id", "text", "time", "number", "mailbox", "mailboxes", "extension", "url"]
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "received": "time",
-        "sent": "time",
-        "start": "time",
-        "end": "time",
-        "published": "time",
-        "modified_time": "time",
-        "sender": "mailbox",
-        "organizer": "mailbox",
-        "author": "mailbox",
-        "modified_by": "mailbox",
-        "address": "mailbox",
-        "recipients": "mailboxes",
-        "file_type": "extension",
-        "offset": "number",
-        "chunk": "number",
-        "parent": "id",
-        "parent_url": "url",
-        "alias": "id",
-        "principal_name": "id",
-    }
-    | {name: "id" for row in _ROWS for name in row.item_ids if name != "address"}
-)
+_OF_FIELDS: dict[str, Kind] = {
+    "received": "time",
+    "sent": "time",
+    "start": "time",
+    "end": "time",
+    "published": "time",
+    "modified_time": "time",
+    "sender": "mailbox",
+    "organizer": "mailbox",
+    "author": "mailbox",
+    "modified_by": "mailbox",
+    "recipients": "mailboxes",
+    "file_type": "extension",
+    "offset": "number",
+    "chunk": "number",
+    "parent": "id",
+    "parent_url": "url",
+}
+_OF_IDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
+
+#: A name that is not here is `text`.
+KINDS: Mapping[str, Kind] = MappingProxyType(_OF_IDS | _OF_FIELDS)
 
 #: Names that adapters meet, and ours. Spelling (FileId, fileId, file-id) needs no entry: `canonical_name` sees to it.
 SYNONYMS: Mapping[str, str] = MappingProxyType(

@@ -34,9 +34,7 @@ class Url(NamedTuple):
     beyond_start: bool
 
 
-_SPLIT = re.compile(
-    r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
-)
+_SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 #: What nearly all are: an address in which nothing has to be put right but its parameters.
 _COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
 _IGNORED = re.compile(r"[\t\r\n]")
@@ -225,7 +223,7 @@ def _parameters(query: str) -> list[str]:
         if not part:
             continue
         if _PLAIN_QUERY.fullmatch(part) is None:
-            part = _escape(part, _UNRESERVED)  # noqa: PLW2901 - the same parameter, spelled in one way
+            part = _escape(part, _UNRESERVED)
         name, _, value = part.partition("=")
         if not is_tracking(name.lower(), value):
             kept.append(part)
