@@ -136,12 +136,8 @@ class Evidence:
         if len(open_pairs):
             texts = self.records.frame["snippet"]
             left, right = self.left[open_pairs], self.right[open_pairs]
-            pairs = pl.DataFrame({"a": texts.gather(left), "b": texts.gather(right)})
-            inside = pairs.select(
-                pl.col("a").str.contains(pl.col("b"), literal=True)
-                | pl.col("b").str.contains(pl.col("a"), literal=True)
-            )
-            agree[open_pairs] = inside.to_series().to_numpy()
+            pairs = zip(texts.gather(left).to_list(), texts.gather(right).to_list(), strict=True)
+            agree[open_pairs] = [first in second or second in first for first, second in pairs]
             rest = open_pairs[~agree[open_pairs]]
             shares = shared_grams(texts, self.left[rest].astype(np.intp), self.right[rest].astype(np.intp))
             agree[rest] = shares >= _SHARED_GRAMS

@@ -167,7 +167,7 @@ def _ascii_host(name: str) -> str:
         try:
             name = bytes.fromhex("".join(_hex_bytes(name))).decode()
         except ValueError:
-            return name.lower()
+            return _escape(name.lower(), _UNRESERVED)
     if name.isascii():
         return name.lower()
     import idna  # only hosts with other letters need its tables
