@@ -1,7 +1,7 @@
 """URLs: what normalising keeps and drops, and that nothing a page can write breaks it."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from goodgain.dedup import normalise_url
@@ -56,6 +56,7 @@ _URLISH = st.text(alphabet="abz%/?#&=;:@.+~ []()!\\\té字\u202e19-2fF", max_siz
 _SCHEMES = st.sampled_from(["http://", "https://example.org/", "//", "", "file:", "x:", "javascript:", "https://a@b:c"])
 
 
+@settings(max_examples=500)
 @given(_SCHEMES, _URLISH)
 @example("http://", "a\ud800b")
 @example("https://", "ex%61mple.org/%%41")

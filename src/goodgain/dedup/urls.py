@@ -96,7 +96,8 @@ def parse_url(url: str) -> Url | None:
             page = bare_host + own_path
     if not host and scheme not in ("", "file"):
         page = f"{scheme}:{page}"
-    start = f"{scheme}://{host}" if host or scheme == "file" else f"{scheme}:" if scheme else ""
+    rooted = host or (scheme == "file" and path.startswith("/"))
+    start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
     item, choice = _item(page, parameters) if parameters else (page, "")
     return Url(normalised, page, item, choice, own_path not in START_PAGES)
