@@ -9,7 +9,16 @@ from tests.dedup.writing import frame, result
 
 
 def test_hostile_urls_are_results_without_address() -> None:
-    urls = ["javascript:alert(1)", "data:text/html,x", "http://[::1", "http://%", "http://a b/", "::::", "http://xn--a/", "#"]
+    urls = [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "http://[::1",
+        "http://%",
+        "http://a b/",
+        "::::",
+        "http://xn--a/",
+        "#",
+    ]
     found = deduplicate(frame([result(url=url, title=f"Title number {n} of many") for n, url in enumerate(urls)]))
     assert found.frame["document"].n_unique() == len(urls)
 
@@ -42,7 +51,9 @@ def test_a_name_that_looks_like_ours_is_no_other_document() -> None:
 
 def test_empty_frames_and_rows_without_result() -> None:
     assert deduplicate(frame([result(url="https://example.org/")]).clear()).frame.height == 0
-    rows = pl.DataFrame({"query_id": ["q"] * 3, "iteration": [1, 2, 0], "rank": [1, 0, 0], "url": ["https://a.example/", None, None]})
+    rows = pl.DataFrame(
+        {"query_id": ["q"] * 3, "iteration": [1, 2, 0], "rank": [1, 0, 0], "url": ["https://a.example/", None, None]}
+    )
     assert deduplicate(rows).frame["document"].to_list() == ["https://a.example/", None, None]
 
 

@@ -68,7 +68,13 @@ def test_a_lazy_frame_comes_back_in_polars() -> None:
 
 def test_ids_and_fields_may_be_structs() -> None:
     rows = pl.DataFrame(
-        {"query_id": "q", "rank": [1, 2], "type": "file", "ids": [{"file_id": "F1"}, {"file_id": "F1"}], "title": ["A", "B"]}
+        {
+            "query_id": "q",
+            "rank": [1, 2],
+            "type": "file",
+            "ids": [{"file_id": "F1"}, {"file_id": "F1"}],
+            "title": ["A", "B"],
+        }
     )
     assert deduplicate(rows).frame["rule"].to_list() == [None, "item id"]
 
@@ -90,7 +96,9 @@ def test_the_results_given_are_not_changed() -> None:
 
 
 def test_a_run_is_trusted() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2, 3], "doc_id": ["a", "A", "a", "-"], "rank": [1, 2, 1, 0]})
+    run = pl.DataFrame(
+        {"query_id": "q", "iteration": [1, 1, 2, 3], "doc_id": ["a", "A", "a", "-"], "rank": [1, 2, 1, 0]}
+    )
     found = deduplicate(run).frame
     assert found["document"].to_list() == ["a", "A", "a", None]
     assert found["duplicate_of"].to_list() == [None, None, 0, None]
@@ -151,7 +159,10 @@ def test_queries_are_apart_unless_joined() -> None:
 def test_a_name_does_not_depend_on_which_other_queries_are_there() -> None:
     one = frame([result(title="River levels", snippet=EN)], "q1")
     other = frame([result(type="email", title="x", sender="a@example.org", recipients="b@example.org")], "q2")
-    assert deduplicate(one).frame["document"][0] == deduplicate(pl.concat([other, one], how="diagonal")).frame["document"][1]
+    assert (
+        deduplicate(one).frame["document"][0]
+        == deduplicate(pl.concat([other, one], how="diagonal")).frame["document"][1]
+    )
 
 
 # Names.
@@ -242,7 +253,14 @@ def test_two_that_share_no_key_are_not_joined_by_others() -> None:
     # The first and the last share no key; the others tie both to the middle one.
     mail = {"type": "email", "recipients": "b@example.org", "snippet": EN}
     first = result(subject="Lunch", sender="a@example.org", received="2024-05-06T09:00:00Z", **mail)
-    middle = result(type="email", ids={"message_id": "m"}, subject="Lunch", recipients="b@example.org", sender="a@example.org", snippet=EN)
+    middle = result(
+        type="email",
+        ids={"message_id": "m"},
+        subject="Lunch",
+        recipients="b@example.org",
+        sender="a@example.org",
+        snippet=EN,
+    )
     last = result(type="email", ids={"message_id": "m"}, received="2024-05-13T09:00:00Z")
     found = deduplicate(frame([first, middle, last]))
     assert found.frame["document"][0] != found.frame["document"][2]
@@ -292,7 +310,12 @@ def test_rows_without_gold_group_are_not_counted() -> None:
 
 
 def test_a_site_of_one_title_costs_no_more_than_its_pages() -> None:
-    rows = frame([result(url=f"https://example.org/{n}", title="The title of the site", snippet=f"text {n}") for n in range(10_000)])
+    rows = frame(
+        [
+            result(url=f"https://example.org/{n}", title="The title of the site", snippet=f"text {n}")
+            for n in range(10_000)
+        ]
+    )
     found = deduplicate(rows)
     assert found.summary.documents == 10_000
     assert found.summary.pairs == 0

@@ -34,8 +34,10 @@ NORMALISED = {
     "/docs/a.md": "/docs/a.md",
 }
 
-NO_PLACE = ["javascript:alert(1)", " JaVaScRiPt:alert(1)", "java\nscript:alert(1)", "data:text/html,<b>x</b>", "about:blank",
-            "vbscript:x", "blob:https://example.org/1", "", " ", "#", "/", "http://", "https:///"]  # fmt: skip
+NO_PLACE = [
+    "javascript:alert(1)", " JaVaScRiPt:alert(1)", "java\nscript:alert(1)", "data:text/html,<b>x</b>", "about:blank",
+    "vbscript:x", "blob:https://example.org/1", "", " ", "#", "/", "http://", "https:///",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", NORMALISED)

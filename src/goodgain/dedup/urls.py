@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from goodgain.dedup.parameters import (
     INDEX_NAMES,
@@ -39,8 +40,10 @@ _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?
 _COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
 _IGNORED = re.compile(r"[\t\r\n]")
 _BLANK = "".join(map(chr, range(33))) + "\u00a0"
-_BARE_HOST = re.compile(r"(?:www\.[^\s/?#]+|[^\s/?#@:]+\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
+_BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
+_PORT = re.compile(r":([0-9]*)$")
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@/]*")
@@ -77,13 +80,19 @@ def parse_url(url: str) -> Url | None:
         if scheme in NO_ADDRESS:
             return None
         path = _path(path)
-    host, bare_host = _host(netloc, scheme)
+    try:
+        host, bare_host = _host(netloc, scheme)
+    except ValueError:  # no such place can be, yet the same words are the same thing
+        text = _trimmed(url)
+        return Url(text, text, text, "", True)
     if "/." in path:
         path = _without_dots(path)
     if netloc and not path:
         path = "/"
     parameters = _parameters(query) if query else []
-    if not (host or path.strip("/")):
+    if not host and path.startswith("//"):
+        path = "/" + path.lstrip("/")
+    if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
         return None
 
     own_path = _page_path(path)
@@ -121,17 +130,18 @@ def _choice_values(choice: str) -> dict[str, list[str]]:
 
 def _parts(url: str) -> tuple[str, str, str, str, str]:
     """Scheme, authority, path, query and fragment, read as a browser's address line reads them."""
-    text = _IGNORED.sub("", url.strip(_BLANK))
+    text = _trimmed(url)
+    if "\\" in text:
+        end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
+        text = text[:end].replace("\\", "/") + text[end:]
     match = _SPLIT.fullmatch(text)
     if match is None:  # cannot be: every string has this form
         return "", "", text, "", ""
     scheme, netloc, path, query, fragment = (part or "" for part in match.groups())
     scheme = scheme.lower()
-    if scheme and not netloc and (scheme in ("http", "https") or "\\" in path):
-        path = path.replace("\\", "/")
-        if scheme in ("http", "https"):
-            netloc, slash, path = path.lstrip("/").partition("/")
-            path = slash + path
+    if scheme in ("http", "https") and not netloc:
+        netloc, slash, path = path.lstrip("/").partition("/")
+        path = slash + path
     elif scheme and not netloc and ("." in scheme or _PORT_AND_PATH.match(path)):
         netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path: what stands first is no scheme
         scheme, path = "http", slash + path
@@ -142,17 +152,28 @@ def _parts(url: str) -> tuple[str, str, str, str, str]:
     return scheme, netloc, path, query, fragment
 
 
+def _trimmed(url: str) -> str:
+    return _IGNORED.sub("", url.strip(_BLANK))
+
+
 @lru_cache(maxsize=65_536)
 def _host(netloc: str, scheme: str) -> tuple[str, str]:
-    """The authority without user information and default port, and the same without the labels of a view (www, m)."""
+    """The authority without user information and default port, and the same without the labels of a view (www, m).
+
+    Raises ValueError for what cannot be a host.
+    """
     if not netloc:
         return "", ""
-    name, colon, port = netloc.rpartition("@")[2].rpartition(":")
-    if not colon or not (port.isdecimal() or not port) or name.endswith(":"):
-        name, port = netloc.rpartition("@")[2], ""
+    name, port = netloc.rpartition("@")[2], ""
+    if found := _PORT.search(name):
+        name, port = name[: found.start()], found[1].lstrip("0")
     if port == _DEFAULT_PORTS.get(scheme):
         port = ""
     name = _ascii_host(name).rstrip(".")
+    if not name:
+        return "", ""
+    if _HOST.fullmatch(name) is None:
+        raise ValueError(name)
     tail = f":{port}" if port else ""
     labels = name.split(".")
     while len(labels) > 2 and labels[0] in VIEW_LABELS:
@@ -163,28 +184,16 @@ def _host(netloc: str, scheme: str) -> tuple[str, str]:
 
 
 def _ascii_host(name: str) -> str:
-    name = _ESCAPES.sub(lambda match: _decoded(match[0], _UNRESERVED), name) if "%" in name else name
     if "%" in name:
-        try:
-            name = bytes.fromhex("".join(_hex_bytes(name))).decode()
-        except ValueError:
-            return _escape(name.lower(), _UNRESERVED)
+        name = unquote(name, errors="strict")
     if name.isascii():
         return name.lower()
     import idna  # only hosts with other letters need its tables
 
     try:
         return idna.encode(name, uts46=True, transitional=False).decode("ascii")
-    except (idna.IDNAError, UnicodeError):
-        pass
-    try:  # the older standard, as browsers do for symbols and underscores
-        return name.lower().encode("idna").decode("ascii")
-    except UnicodeError:
-        return _escape(name.casefold(), _UNRESERVED)
-
-
-def _hex_bytes(name: str) -> list[str]:
-    return [part[1:] if part.startswith("%") else part.encode().hex() for part in re.findall(r"%[0-9A-F]{2}|.", name)]
+    except idna.IDNAError:
+        return name.lower().encode("idna").decode("ascii")  # the older standard, as browsers do for symbols
 
 
 def _path(path: str) -> str:
