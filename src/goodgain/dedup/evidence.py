@@ -59,37 +59,33 @@ class Evidence:
 
     def both(self, name: str) -> Mask:
         """Whether both sides have this id or field at all."""
-        column = self.column("item" if name == "url" else name)
-        if column is None:
+        columns = self._columns("item" if name == "url" else name)
+        if not columns:
             return self.none()
-        has: Mask = column.is_not_null().to_numpy()
+        has: Mask = self.records.codes(*columns) >= 0
         return has[self.left] & has[self.right]
 
-    def column(self, name: str) -> pl.Series | None:
-        """A column of the records; the title of this type is read from `title` where its own field is missing."""
-        frame = self.records.frame
-        if name in ("title", self.kind.title):
-            own = [self.kind.title] if self.kind.title in frame.columns else []
-            return frame.select(pl.coalesce(*own, "title")).to_series()
-        return frame[name] if name in frame.columns else None
+    def _columns(self, name: str) -> tuple[str, ...]:
+        """The columns that hold a field: the title of this type is read from `title` where its own field is missing."""
+        names = dict.fromkeys((self.kind.title, "title") if name in ("title", self.kind.title) else (name,))
+        return tuple(column for column in names if column in self.records.frame.columns)
 
     def _values(self, name: str) -> tuple[Mask, Mask]:
-        column = self.column(name)
-        if column is None or column.null_count() == len(column):
+        columns = self._columns(name)
+        if not columns:
             return self.none(), self.none()
-        left, right = column.gather(self.left), column.gather(self.right)
-        equal = left == right
-        agree = equal.fill_null(False).to_numpy().copy()
-        differ = (~equal).fill_null(False).to_numpy().copy()
-        if name in self.kind.item_ids:  # of several values of an id, one in common is enough
-            for place in np.flatnonzero(differ & self._several(left, right)).tolist():
-                if set(left[place].split(SEVERAL)) & set(right[place].split(SEVERAL)):
+        codes = self.records.codes(*columns)
+        left, right = codes[self.left], codes[self.right]
+        both = (left >= 0) & (right >= 0)
+        agree, differ = both & (left == right), both & (left != right)
+        if name in self.kind.item_ids and differ.any():  # of several values of an id, one in common is enough
+            values = self.records.frame[name]
+            several = values.str.contains(SEVERAL, literal=True).fill_null(False).to_numpy()
+            for place in np.flatnonzero(differ & (several[self.left] | several[self.right])).tolist():
+                one, two = values[int(self.left[place])], values[int(self.right[place])]
+                if set(one.split(SEVERAL)) & set(two.split(SEVERAL)):
                     agree[place], differ[place] = True, False
         return agree, differ
-
-    def _several(self, left: pl.Series, right: pl.Series) -> Mask:
-        both = left.str.contains(SEVERAL, literal=True) | right.str.contains(SEVERAL, literal=True)
-        return both.fill_null(False).to_numpy()
 
     def _parents(self) -> tuple[Mask, Mask]:
         """A parent is known by its doc_id or by its URL, each compared with its like."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from goodgain.dedup.attributes import USED, read_attributes
@@ -35,6 +37,16 @@ class Records:
     of_row: pl.Series
     attributes: tuple[str, ...]
     trusted: bool
+    _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def codes(self, *names: str) -> npt.NDArray[np.int64]:
+        """A column (the first of several that is not null) as numbers: equal for equal values, -1 for null."""
+        if names not in self._codes:
+            values = self.frame.select(value=pl.coalesce(names))
+            numbered = values.drop_nulls().unique().with_row_index("code")
+            found = values.join(numbered, on="value", how="left", maintain_order="left")["code"]
+            self._codes[names] = found.cast(pl.Int64).fill_null(-1).to_numpy()
+        return self._codes[names]
 
 
 def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:

@@ -168,15 +168,17 @@ def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np
 def _by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """The pairs sorted by the row of the table that holds for them; incompatible types are compared as generic."""
+    """The pairs by the row of the table that holds for them; incompatible types are compared as generic."""
     names = list(TYPES)
-    codes = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
-    code = codes.to_numpy()
-    met = code[left].astype(np.int64) * len(names) + code[right]
-    for meeting in np.unique(met).tolist():
-        places = np.flatnonzero(met == meeting)
-        kind = pair_type(names[meeting // len(names)], names[meeting % len(names)])
-        yield places, Evidence(records, kind or GENERIC, kind is not None, left[places], right[places])
+    types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
+    code = types.to_numpy()
+    met = [[pair_type(one, two) for two in names] for one in names]
+    held = np.array([[-1 if kind is None else names.index(kind.name) for kind in row] for row in met])
+    rows = held[code[left], code[right]]
+    for row in np.unique(rows).tolist():
+        places = np.flatnonzero(rows == row)
+        kind = GENERIC if row < 0 else TYPES[names[row]]
+        yield places, Evidence(records, kind, row >= 0, left[places], right[places])
 
 
 def _decide(evidence: Evidence, policy: Policy) -> Verdicts:
