@@ -226,8 +226,9 @@ def test_policy_content_still_tells_pages_of_one_list_apart() -> None:
 
 def test_the_summary_counts_what_was_done() -> None:
     found = deduplicate(frame([
-        result(url=_URL, title="A"), result(url=_URL + "/", title="B"), result(url=_URL + "?id=1"), result(url=_URL, title="A"),
-        result(title="Frequently asked questions"), result(title="Frequently asked questions", snippet=EN), result(),
+        result(url=_URL, title="A"), result(url=_URL + "/", title="B"), result(url=_URL, title="A"),
+        result(url=_URL + "?id=1"), result(title="Frequently asked questions"),
+        result(title="Frequently asked questions", snippet=EN), result(),
     ]))  # fmt: skip
     summary = found.summary
     assert (summary.results, summary.documents, summary.duplicates, summary.records) == (7, 5, 2, 6)

@@ -49,11 +49,9 @@ class Evidence:
     def compare(self, name: str) -> tuple[Mask, Mask]:
         """Where both sides have this id or field: whether they agree, and whether they differ."""
         if name not in self._seen:
-            special: dict[str, Callable[[], tuple[Mask, Mask]]] = {
-                "snippet": self._snippets,
-                "parent": self._parents,
-                "url": self._urls,
-            }
+            special: dict[str, Callable[[], tuple[Mask, Mask]]] = {"snippet": self._snippets, "url": self._urls}
+            if "parent" in self.kind.required:
+                special["parent"] = self._parents
             self._seen[name] = special[name]() if name in special else self._values(name)
         return self._seen[name]
 
