@@ -24,7 +24,8 @@ RESULTS_A_QUERY = 2_000
 REPEATS = 0.3
 WORDS = """retrieval agent search query document relevance gain ranking measure cutoff evidence answer system
 budget corpus passage index vector sparse dense fusion rerank prompt memory planning tool context
-climate river market energy policy history museum protein galaxy bridge harvest network theorem orchestra glacier""".split()  # noqa: SIM905 - words read better as text
+climate river market energy policy history museum protein galaxy bridge harvest
+""".split()  # noqa: SIM905 - words read better as text
 TRACKING = ("utm_source=news&utm_medium=mail", "gclid=Cj0KCQjw", "fbclid=IwAR2x", "ref_src=twsrc", "")
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from goodgain.dedup.records import LONG_ENOUGH, Records
 from goodgain.dedup.texts import shared_grams
