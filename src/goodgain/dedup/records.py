@@ -122,10 +122,8 @@ def _reissued(attributes: tuple[str, ...]) -> pl.Expr:
 
 def _urls(urls: pl.Series) -> pl.DataFrame:
     unique = urls.unique().drop_nulls()
-    columns: tuple[list[str | bool | None], ...] = ([], [], [], [], [])
-    for url in unique.to_list():  # a million small tuples, kept, would keep the garbage collector busy
-        for column, form in zip(columns, parse_url(url) or _NO_FORMS, strict=True):
-            column.append(form)
+    found = [parse_url(url) or _NO_FORMS for url in unique.to_list()]
+    columns = zip(*found, strict=True) if found else [()] * len(_FORMS)
     forms = {
         name: pl.Series(column, dtype=pl.Boolean if name == "beyond_start" else pl.String)
         for name, column in zip(_FORMS, columns, strict=True)

@@ -89,7 +89,7 @@ def parse_url(url: str) -> Url | None:
         path = _without_dots(path)
     if netloc and not path:
         path = "/"
-    parameters = _parameters(query) if query else []
+    parameters = _parameters(query, plain=common is not None) if query else []
     if not host and path.startswith("//"):
         path = "/" + path.lstrip("/")
     if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
@@ -220,19 +220,21 @@ def _without_dots(path: str) -> str:
 
 
 def _page_path(path: str) -> str:
-    folder, slash, name = path.rpartition("/")
-    if slash and INDEX_NAMES.fullmatch(name):
-        path = folder
+    name = path[path.rfind("/") + 1 :]
+    if name and name != "amp" and name[0] not in "iIdD":  # nearly all
+        return path
+    if INDEX_NAMES.fullmatch(name) and len(name) < len(path):
+        path = path[: -len(name)]
     return path.rstrip("/").removesuffix("/amp").rstrip("/")
 
 
-def _parameters(query: str) -> list[str]:
-    """The parameters that are left, sorted."""
+def _parameters(query: str, *, plain: bool) -> list[str]:
+    """The parameters that are left, sorted; a plain query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
             continue
-        if _PLAIN_QUERY.fullmatch(part) is None:
+        if not plain and _PLAIN_QUERY.fullmatch(part) is None:
             part = _escape(part, _UNRESERVED)
         name, _, value = part.partition("=")
         if not is_tracking(name.lower(), value):
