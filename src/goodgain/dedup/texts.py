@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 
 import numpy as np
 import numpy.typing as npt
@@ -78,27 +79,39 @@ def text_length(text: pl.Expr) -> pl.Expr:
 
 def shared_grams(texts: pl.Series, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
     """For each pair of texts, the share of the smaller one's 5-grams that the other has too."""
-    grams: dict[int, npt.NDArray[np.uint64]] = {}
-    for place in np.unique(np.concatenate([left, right])).tolist():
-        grams[place] = _grams(texts[place])
+    used, place = np.unique(np.concatenate([left, right]), return_inverse=True)
+    grams, bounds = _grams(texts.gather(used).to_list())
     shares = np.zeros(len(left))
-    for number, (one, two) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        small, large = sorted((grams[one], grams[two]), key=len)
+    for number, pair in enumerate(zip(place[: len(left)].tolist(), place[len(left) :].tolist(), strict=True)):
+        small, large = sorted((grams[bounds[text] : bounds[text + 1]] for text in pair), key=len)
         if len(small):
-            places = np.searchsorted(large, small)
-            shares[number] = np.count_nonzero(large[np.minimum(places, len(large) - 1)] == small) / len(small)
+            found = np.searchsorted(large, small)
+            shares[number] = np.count_nonzero(large[np.minimum(found, len(large) - 1)] == small) / len(small)
     return shares
 
 
-def _grams(text: str) -> npt.NDArray[np.uint64]:
-    """The distinct 5-grams of a text as sorted hashes; a text of fewer tokens is one gram."""
-    tokens = _TOKENS.findall(text)
-    if not tokens:
-        return np.empty(0, dtype=np.uint64)
-    hashes = np.array([hash(token) for token in tokens], dtype=np.int64).view(np.uint64)
-    width = min(_GRAM, len(hashes))
-    grams = np.zeros(len(hashes) - width + 1, dtype=np.uint64)
-    for step in range(width):
-        grams = (grams ^ hashes[step : len(hashes) - width + 1 + step]) * _MIX
-        grams ^= grams >> np.uint64(29)
-    return np.unique(grams)
+def _grams(texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+    """The distinct 5-grams of each text as sorted hashes, one text after the other, and where each begins and the last
+    ends. A text of fewer tokens is one gram."""
+    tokens, counts = array("q"), []
+    for text in texts:
+        before = len(tokens)
+        tokens.extend(map(hash, _TOKENS.findall(text)))
+        counts.append(len(tokens) - before)
+    hashes = np.frombuffer(tokens, dtype=np.uint64) if tokens else np.empty(0, dtype=np.uint64)
+    count = np.array(counts, dtype=np.intp)
+    width = np.minimum(_GRAM, count)
+    text_of = np.repeat(np.arange(len(texts)), count)
+    position = np.arange(len(hashes)) - np.repeat(np.cumsum(count) - count, count)
+    begin = np.flatnonzero(position <= (count - width)[text_of])
+    owner = text_of[begin]
+    grams = np.zeros(len(begin), dtype=np.uint64)
+    for step in range(_GRAM):
+        inside = step < width[owner]
+        mixed = (grams[inside] ^ hashes[begin[inside] + step]) * _MIX
+        grams[inside] = mixed ^ (mixed >> np.uint64(29))
+    order = np.lexsort((grams, owner))
+    owner, grams = owner[order], grams[order]
+    fresh = np.ones(len(grams), dtype=np.bool_)
+    fresh[1:] = (owner[1:] != owner[:-1]) | (grams[1:] != grams[:-1])
+    return grams[fresh], np.searchsorted(owner[fresh], np.arange(len(texts) + 1))
