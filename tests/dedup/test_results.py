@@ -10,6 +10,7 @@ import pytest
 
 from dedup.writing import EN, LONG, OTHER, frame, result
 from goodgain.dedup import deduplicate
+from goodgain.dedup.attributes import USED
 from goodgain.errors import GoodgainNotice, InputError
 
 _URL = "https://example.org/a"
@@ -183,6 +184,11 @@ def test_groups_that_would_share_a_name_are_numbered() -> None:
 def test_an_address_that_names_no_item_is_no_name() -> None:
     mail = result(type="email", subject="A", url="https://mail.example.com/")
     assert _documents(mail)[0].startswith("text:")
+
+
+def test_no_field_of_a_type_bears_the_name_of_a_column_of_ours() -> None:
+    taken = set(deduplicate(frame([result(url=_URL)]))._records.frame.columns)
+    assert not taken & USED
 
 
 # Levels and policies.

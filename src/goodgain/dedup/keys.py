@@ -48,7 +48,7 @@ def _keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr,
             own_ids = own_ids | ((pl.col("type") == name) & pl.any_horizontal(pl.col(own).is_not_null()))
     for item_id, has in ids.items():
         yield "id", item_id, has, pl.col(item_id)
-    yield "doc_id", "", pl.lit(records.trusted) | ~own_ids, pl.col("doc_id")
+    yield "doc_id", "", pl.lit(records.trusted) | ~(own_ids | pl.col("reissued")), pl.col("doc_id")
     # The start page of a mail or chat application is the address of all that is found there.
     names_item = pl.col("type").is_in([name for name, row in TYPES.items() if row.url == "item"])
     yield "url", "", names_item | pl.col("beyond_start"), pl.col("page")

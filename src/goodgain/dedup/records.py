@@ -78,7 +78,6 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
         pl.col(*identity, "page", "choice", "beyond_start").first(),
         pl.col("url").min(),
         pl.len().alias("rows"),
-        pl.col("row").first().alias("first_row"),
     )
     names = {raw: [name for row in types_beside(raw) for name in row.item_ids if name in attributes] for raw in TYPES}
     has_item_id = pl.any_horizontal(
