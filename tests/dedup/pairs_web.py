@@ -24,6 +24,7 @@ PAIRS = [
     _urls(True, "msclkid beside a parameter that stays", _P + "?view=full", _P + "?view=full&msclkid=77aa"),
     _urls(True, "ref_src", _P, _P + "?ref_src=twsrc%5Etfw"),
     _urls(True, "a session in a parameter", _P + "?PHPSESSID=9d8e7f", _P),
+    _urls(True, "a short session id", _P + "?sid=a81bc81b", _P + "?sid=6e0c34d7"),
     _urls(True, "a session in the path", "https://example.org/shop;jsessionid=1A2B3C", "https://example.org/shop"),
     _urls(True, "sid with a token is a session", _P + "?sid=9f86d081884c7d65", _P + "?sid=2c26b46b68ffc68f"),
     _urls(True, "other order of parameters", _P + "?a=1&b=2", _P + "?b=2&a=1"),
@@ -152,6 +153,8 @@ PAIRS = [
     Pair(True, "other ref, same title and text", _page(_P + "?ref=home"), _page(_P + "?ref=list")),
     Pair(True, "id on one side only, same title and text", _page(_P + "?id=5"), _page(_P)),
     Pair(True, "title and snippet, one without address", _page(), _page("")),
+    Pair(True, "a snippet that was cut, with dots", _page("", snippet=EN), _page("", snippet=EN[:62] + " …")),
+    Pair(False, "dots are in every text", _page("", snippet=EN), _page("", snippet="." * 60)),
     Pair(True, "title and a snippet inside the other", _page("", snippet=EN), _page("", snippet=EN[10:90])),
     Pair(
         True,

@@ -22,7 +22,7 @@ def another_url(rng: random.Random, url: str) -> str:
     """The same page under another address: one to three changes."""
     for change in rng.sample(_CHANGES, k=rng.randrange(1, 4)):
         url = change(rng, url)
-    return url
+    return f"{url}#part{rng.randrange(5)}" if rng.random() < 0.2 else url
 
 
 def _tracked(rng: random.Random, url: str) -> str:
@@ -65,10 +65,6 @@ def _escaped(rng: random.Random, url: str) -> str:
     if not (letter.isascii() and letter.isalpha()) or "%" in url[max(0, place - 2) : place]:
         return url
     return f"{url[:place]}%{ord(letter):02x}{url[place + 1 :]}"
-
-
-def _fragment(rng: random.Random, url: str) -> str:
-    return url if "#" in url else f"{url}#part{rng.randrange(5)}"
 
 
 _CHANGES: tuple[Callable[[random.Random, str], str], ...] = (

@@ -19,6 +19,7 @@ __all__ = ["Evidence", "Mask"]
 
 Mask = npt.NDArray[np.bool_]
 
+_CUT_MARKS = " ."  # an ellipsis, after normalisation
 _SHARED_GRAMS = 0.9
 _LONG_SNIPPET = 200
 
@@ -130,7 +131,7 @@ class Evidence:
             texts = self.records.frame["snippet"]
             left, right = self.left[open_pairs], self.right[open_pairs]
             pairs = zip(texts.gather(left).to_list(), texts.gather(right).to_list(), strict=True)
-            agree[open_pairs] = [first in second or second in first for first, second in pairs]
+            agree[open_pairs] = [_inside(first, second) or _inside(second, first) for first, second in pairs]
             rest = open_pairs[~agree[open_pairs]]
             shares = shared_grams(texts, self.left[rest].astype(np.intp), self.right[rest].astype(np.intp))
             agree[rest] = shares >= _SHARED_GRAMS
@@ -152,3 +153,9 @@ class Evidence:
         """Whether both URLs go beyond a start page."""
         beyond: Mask = self.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[self.left] & beyond[self.right]
+
+
+def _inside(part: str, whole: str) -> bool:
+    """Whether one text contains the other, but for the dots that say where it was cut."""
+    words = part.strip(_CUT_MARKS)
+    return bool(words) and words in whole

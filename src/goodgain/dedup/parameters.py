@@ -28,13 +28,13 @@ _TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "aspse
 
 #: Names that hold a session in one site and an article in another: a session only if the value is a token.
 _SESSION_IF_TOKEN = frozenset({"sid", "session", "s", "token", "sess"})
-_TOKEN = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
+_TOKEN = re.compile(r"(?=.*\d)(?:[0-9A-Za-z_-]{16,}|(?=.*[A-Za-z])[0-9A-Za-z]{8,})")
 
 #: Parameters that select content: two values are two pages.
 SELECTING = frozenset(
     """
     id p page v article item doc q lang version
-    article_id articleid aid post post_id pid story story_id sid news newsid item_id itemid product product_id productid
+    article_id articleid aid post post_id pid story story_id news newsid item_id itemid product product_id productid
     sku isbn asin doc_id docid document file filename path title section chapter part pageno page_id pageid paged pg
     offset start date year month locale hl language l ver rev revision oldid curid diff action query search s keyword
     cat category tag topic t_id thread threadid tid showtopic showthread msg message user username profile event
