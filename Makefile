@@ -1,0 +1,42 @@
+# Two commands do all the set-up on a machine with Python 3.11 or later, pip and make: make demo, make test.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test check install install-dev bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
+	  "nDCG@10 RR@10 R@100 CG SRE SRR nCG IterationsForAllGoodResults" -o table
+	$(BIN)/python -m goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run \
+	  "CG@3 RG@3 DCGG@3 DRG@3 AvgGain@3 RAG@3 DRAG@3 SRE@3 SRR@3 IterationsForAllGoodResults" -o table
+	$(BIN)/python -m goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -o table
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/ledger.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ $(VENV)/installed
+
+install: $(VENV)/installed
+install-dev: $(VENV)/installed-dev
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,5 @@
+"""`python -m goodgain` is the goodgain command."""
+
+from goodgain.cli import main
+
+main()

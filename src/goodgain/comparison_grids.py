@@ -1,0 +1,138 @@
+"""What the tables of a comparison show, before any form: means, pairs with their tests, and what the marks mean."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from goodgain.comparison import Comparison
+
+__all__ = ["Cell", "Grid", "grids", "legend"]
+
+_ARROWS = {"up": "↑", "down": "↓"}
+_ABSENT = "–"
+
+#: Column of the systems -> what a table calls it.
+_SPENT = {
+    "iterations": "iterations per query",
+    "results": "results per query",
+    "coverage": "judged share of unique results",
+}
+
+
+class Cell(NamedTuple):
+    """A text, whether it is the best of its row, and which way its verdict goes."""
+
+    text: str
+    best: bool = False
+    verdict: str = ""
+
+
+class Grid(NamedTuple):
+    """One table: title, header, rows; the first `words` columns are words, the others numbers."""
+
+    title: str
+    header: list[str]
+    words: int
+    rows: list[list[Cell]]
+
+    def without(self, heading: str) -> Grid:
+        """The table without one column."""
+        at = self.header.index(heading)
+        rows = [row[:at] + row[at + 1 :] for row in self.rows]
+        return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
+
+
+def grids(comparison: Comparison, places: int) -> list[Grid]:
+    """The two tables."""
+    return [_means(comparison, places), _pairs(comparison, places)]
+
+
+def _means(comparison: Comparison, places: int) -> Grid:
+    """A row for each measure, a column for each system, the best marked; below, what each system spent."""
+    rows: list[list[Cell]] = []
+    for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
+        best = _best(of.get_column("mean").drop_nulls().to_list(), str(better))
+        cells = [Cell(_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")]
+        rows.append([Cell(f"{measure} {_ARROWS[str(better)]}"), *cells])
+    for name, title in _SPENT.items():
+        rows.append([Cell(title), *(Cell(_number(value, 2)) for value in comparison.systems.get_column(name))])
+    queries = comparison.signature["queries"]
+    title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
+    return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
+
+
+def _best(means: list[float], better: str) -> set[float]:
+    """The best means, equal but for rounding; none where all are equal."""
+    if not means:
+        return set()
+    top = max(means) if better == "up" else min(means)
+    best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
+    return best if any(mean not in best for mean in means) else set()
+
+
+#: Column of the pairs -> what a table calls it; Tukey's is shown where there is one.
+_P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
+
+
+def _pairs(comparison: Comparison, places: int) -> Grid:
+    """A row for each measure and pair; a p-value under low coverage is marked."""
+    shown = _p_columns(comparison)
+    header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
+    header += ["effect", "wins/ties/losses", "more iterations", "verdict"]
+    rows = []
+    for row in comparison.pairs.iter_rows(named=True):
+        verdict = (row["verdict"] or _ABSENT) + (" *" if row["significant"] else "")
+        cells = [
+            f"{row['measure']} {_ARROWS[row['better']]}",
+            row["system"],
+            row["against"],
+            _signed(row["difference"], places),
+            _ABSENT if row["low"] is None else f"[{_signed(row['low'], places)}, {_signed(row['high'], places)}]",
+            *(_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
+            _signed(row["effect"], 2),
+            f"{row['wins']}/{row['ties']}/{row['losses']}",
+            _signed(row["more_iterations"], 2),
+        ]
+        rows.append([*map(Cell, cells), Cell(verdict, verdict=row["verdict"] or "")])
+    return Grid("Differences, system minus against", header, 3, rows)
+
+
+def _p_columns(comparison: Comparison) -> list[str]:
+    many = comparison.pairs.get_column("p_tukey").is_not_null().any()
+    return [name for name in _P_VALUES if many or name != "p_tukey"]
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """What the columns and marks mean, and the notes."""
+    made = comparison.signature
+    shown = [_P_VALUES[name] for name in _p_columns(comparison)]
+    return [
+        f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values; Holm is that "
+        f"of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, "
+        f"Holm <= {made['alpha']:g}. Effect is the mean of the differences over their standard deviation. "
+        f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
+        *comparison.notes,
+    ]
+
+
+def _number(value: float | None, places: int) -> str:
+    return _ABSENT if value is None else f"{value:.{places}f}" if places >= 0 else str(value)
+
+
+def _signed(value: float | None, places: int) -> str:
+    if value is None:
+        return _ABSENT
+    shown = _number(value, places)
+    if not value or not float(shown):
+        return shown.lstrip("-")
+    return shown if value < 0 else f"+{shown}"
+
+
+def _probability(value: float | None, places: int, *, doubtful: bool) -> str:
+    if value is None:
+        return _ABSENT
+    least = 10.0**-places
+    shown = f"<{least:.{places}f}" if places > 0 and value < least else _number(value, places)
+    return f"{shown} †" if doubtful else shown

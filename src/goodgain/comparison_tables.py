@@ -1,0 +1,163 @@
+"""A comparison as text: Markdown, LaTeX with booktabs, CSV, JSON, and coloured tables for a terminal.
+
+All but CSV and JSON show the same two tables: the means, and the pairs with their tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from goodgain.comparison_grids import Grid, grids, legend
+from goodgain.errors import InputError
+
+if TYPE_CHECKING:
+    from goodgain.comparison import Comparison
+
+__all__ = ["FORMS", "on_terminal", "written"]
+
+
+def written(comparison: Comparison, form: str, *, places: int = 4) -> str:
+    """The comparison in one of `FORMS`."""
+    if form not in FORMS:
+        raise InputError(f"form {form!r} is none of {', '.join(FORMS)}")
+    return FORMS[form](comparison, places)
+
+
+def _markdown(comparison: Comparison, places: int) -> str:
+    parts = []
+    for grid in grids(comparison, places):
+        align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
+        lines = [[*map(_in_markdown, grid.header)], align]
+        lines += [[f"**{_in_markdown(c.text)}**" if c.best else _in_markdown(c.text) for c in row] for row in grid.rows]
+        parts.append(f"**{grid.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
+    parts.append("\n".join(f"- {_in_markdown(sentence)}" for sentence in legend(comparison)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _in_markdown(text: str) -> str:
+    """Names are other people's: nothing in them may become markup or a new line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", _one_line(text))
+
+
+def _latex(comparison: Comparison, places: int) -> str:
+    means, pairs = (_latex_tabular(grid) for grid in grids(comparison, places))
+    notes = "\n".join(f"{_in_latex(sentence)}\\par" for sentence in legend(comparison))
+    tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
+    floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
+    return "\n\n".join(["% needs \\usepackage{booktabs}", *floats]) + "\n"
+
+
+def _latex_tabular(grid: Grid) -> str:
+    columns = "l" * grid.words + "r" * (len(grid.header) - grid.words)
+    rows = [[rf"\textbf{{{_in_latex(c.text)}}}" if c.best else _in_latex(c.text) for c in row] for row in grid.rows]
+    lines = [
+        rf"\caption{{{_in_latex(grid.title)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _latex_row(map(_in_latex, grid.header)),
+        r"\midrule",
+        *map(_latex_row, rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines)
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+_LATEX = {
+    **{sign: "\\" + sign for sign in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"$^\dagger$",
+    "–": "--",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # after \\ a bracket would be an optional argument
+    "]": "{]}",
+}
+
+
+def _in_latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def _csv(comparison: Comparison, places: int) -> str:
+    return comparison.pairs.write_csv()
+
+
+def _json(comparison: Comparison, places: int) -> str:
+    content = {
+        "baseline": comparison.baseline,
+        "systems": comparison.systems.to_dicts(),
+        "means": comparison.means.to_dicts(),
+        "pairs": comparison.pairs.to_dicts(),
+        "notes": list(comparison.notes),
+        "signature": comparison.signature,
+    }
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+#: The forms of `Comparison.to_text`.
+FORMS: dict[str, Callable[[Comparison, int], str]] = {
+    "csv": _csv,
+    "markdown": _markdown,
+    "latex": _latex,
+    "json": _json,
+}
+
+_COLOURS = {"better": "green", "worse": "red"}
+
+#: Columns of the pairs that a narrow terminal does without, in this order; every other form has them.
+_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
+
+
+def on_terminal(comparison: Comparison, width: int) -> Iterator[Any]:
+    """The two tables for rich; the notes are left to whoever prints, which the command does on stderr."""
+    from rich.text import Text
+
+    means, pairs = grids(comparison, places=4)
+    yield _rich_table(means)
+    left_out = []
+    for heading in _DISPENSABLE:
+        if _width(pairs) <= width:
+            break
+        if heading in pairs.header:
+            left_out.append(heading)
+            pairs = pairs.without(heading)
+    yield _rich_table(pairs)
+    yield Text(legend(comparison)[0])
+    if left_out:
+        yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
+
+
+def _width(grid: Grid) -> int:
+    """What rich needs to write a table without breaking a cell."""
+    from rich.cells import cell_len
+
+    columns = zip(grid.header, *([cell.text for cell in row] for row in grid.rows), strict=True)
+    return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
+
+
+def _rich_table(grid: Grid) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=grid.title, title_justify="left")
+    for k, heading in enumerate(grid.header):
+        table.add_column(Text(heading), justify="left" if k < grid.words else "right", overflow="fold")
+    for row in grid.rows:
+        table.add_row(*(Text(_one_line(c.text), style="bold" if c.best else _COLOURS.get(c.verdict, "")) for c in row))
+    return table

@@ -1,0 +1,251 @@
+"""Scores of a run: our measures and the hosts', in one call and one table; and the ledger they come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ir_measures
+import narwhals as nw
+import polars as pl
+
+from goodgain.classic import classic_scores
+from goodgain.counting import Counts, count
+from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
+from goodgain.errors import MeasureError, notice
+from goodgain.formats import Qrels, Run, read_qrels, read_run
+from goodgain.formats.run import NO_ITERATIONS
+from goodgain.measures import MEASURES
+from goodgain.names import Measures, parse_measure, parse_measures
+from goodgain.scoring import along_ledger, scored, thresholds
+from goodgain.version import __version__
+
+__all__ = ["Scores", "counted", "evaluate", "flatten", "good_gain_scores", "ledger"]
+
+
+@dataclass(frozen=True, repr=False)
+class Scores:
+    """The scores of one run.
+
+    Attributes:
+        means: measure by name -> value over all queries, in the order asked for.
+        signature: how the values were made; it belongs beside any number that is reported.
+    """
+
+    means: dict[str, float]
+    signature: dict[str, Any]
+    _ours: pl.DataFrame
+    _classic: pl.DataFrame
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set."""
+        position = pl.col("measure").replace_strict(
+            {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
+        )
+        return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value:.4f}" for name, value in self.means.items())
+        return f"Scores({values}; {self.signature['queries']} queries)"
+
+    def __getitem__(self, measure: str | ir_measures.Measure) -> float:
+        """The value of one measure, however it is spelled."""
+        if isinstance(measure, str) and measure in self.means:
+            return self.means[measure]
+        name = str(parse_measure(measure) if isinstance(measure, str) else measure)
+        if name not in self.means:
+            raise MeasureError(f"{name} was not asked for; there are {', '.join(self.means)}")
+        return self.means[name]
+
+    def mean(self) -> dict[str, float]:
+        """Measure by name -> value over all queries (for a host's own measure, by the host's own rule)."""
+        return dict(self.means)
+
+
+def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", provider: str | None = None) -> Scores:
+    """Score a run on any measures, ours and those of ir_measures.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        run: what `read_run` takes.
+        measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
+        order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
+        provider: the provider of ir_measures that computes the classic measures; None leaves it to ir_measures.
+
+    Returns:
+        `Scores`. Ours are means over all queries of the qrels, one that the run lacks having no search at all;
+        queries without judgments are left out; `signature` has both numbers.
+
+    Raises:
+        InputError: the run or the qrels cannot be read.
+        MeasureError: a measure is unknown, or cannot be computed from this input.
+
+    Source: the Retrieved Good Gain guideline; ir_measures for everything else.
+
+    >>> scores = evaluate({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, "nDCG@10 CG SRE")
+    >>> scores.mean()
+    {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
+    """
+    asked = parse_measures(measures)
+    judged, searched = read_qrels(qrels), read_run(run)
+    ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
+    classic = classic_scores(
+        [measure for measure in asked if not isinstance(measure, GoodGainMeasure)],
+        judged,
+        searched,
+        order=order,
+        provider=provider,
+    )
+    counts = counted(judged, searched, thresholds(ours) or [DEFAULT_REL])
+    values = good_gain_scores(ours, searched, counts)
+    means = {str(measure): mean for measure, mean in classic.means.items()}
+    means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
+    return Scores(
+        {str(measure): means[str(measure)] for measure in asked},
+        _signature(judged, searched, counts, ours=ours, order=order if len(ours) < len(asked) else None),
+        values,
+        classic.per_query,
+    )
+
+
+def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
+    """Our measures for every judged query: query_id, and a column for each measure by its name."""
+    if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
+        notice(NO_ITERATIONS)
+    return scored(measures, counts)
+
+
+def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
+    """Threshold -> ledger and pools, with a notice where they mean less than they seem to."""
+    counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    first = next(iter(counts.values()))
+    if first.renumbered:
+        notice(
+            f"numbers of iterations are missing in {first.renumbered} quer{'y' if first.renumbered == 1 else 'ies'}: iterations "
+            "were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read the run "
+            "with gaps='empty' (--gaps empty)"
+        )
+    if qrels.labels is not None and first.lowest == 0:
+        notice(
+            "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
+            "only the labels for any iteration, and each later one those of its own number"
+        )
+    if len(first.ledger) and not first.pools.get_column("N").sum():
+        queries = first.ledger.get_column("query_id")[0], first.pools.get_column("query_id")[0]
+        notice(
+            f"no query of the run is in the qrels (the run has {queries[0]!r}, the qrels have {queries[1]!r}): every value is "
+            "that of a system that never searched; check the query ids"
+        )
+    return counts
+
+
+def _mean(values: pl.Series) -> float:
+    """Compensated, over queries in sorted order: the same on every engine and for every order of rows."""
+    return math.fsum(values) / len(values)
+
+
+def _long(values: pl.DataFrame) -> pl.DataFrame:
+    return values.unpivot(index="query_id", variable_name="measure", value_name="value").with_columns(
+        pl.col("measure").cast(pl.String), pl.col("value").cast(pl.Float64)
+    )
+
+
+def _signature(
+    qrels: Qrels, run: Run, counts: dict[float, Counts], *, ours: Sequence[GoodGainMeasure], order: str | None
+) -> dict[str, Any]:
+    first = next(iter(counts.values()))
+    ledger = first.ledger.join(first.pools.select("query_id"), on="query_id", how="semi")
+    unique, unjudged = (int(ledger.get_column(name).sum()) for name in ("UR", "Unjudged"))
+    searched = first.ledger.get_column("query_id").n_unique()
+    found = int((first.pools.get_column("N") > 0).sum())
+    signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
+    if ours:
+        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in counts]
+    if order is not None:
+        signature["order"] = order
+    if qrels.labels is not None:
+        signature["labels"] = qrels.labels
+    return signature | {
+        "queries": first.pools.height,
+        "absent_from_run": first.pools.height - found,
+        "without_judgments": searched - found,
+        "unjudged": unjudged / unique if unique else 0.0,
+    }
+
+
+def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures | None = None) -> pl.DataFrame:
+    """What each iteration of each query brought.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        run: what `read_run` takes.
+        rel: the smallest good label.
+        measures: ours, without @: their value at every iteration, as if the agent had stopped there.
+
+    Returns:
+        One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
+        (whether the query has any judgment), and a column for each measure, null where the query has none.
+
+    Raises:
+        InputError: the run or the qrels cannot be read.
+        MeasureError: a measure is not ours, or has an @.
+
+    Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
+
+    >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
+    [(2, 2, 1, 3.0, 0.5)]
+    """
+    asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
+    base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
+    judged, searched = read_qrels(qrels), read_run(run)
+    counts = counted(judged, searched, sorted({base, *thresholds(asked)}))
+    rows, pools = counts[base][:2]
+    queries = pools.select("query_id", judged=pl.lit(True))
+    result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
+    if asked:
+        result = result.join(along_ledger(asked, counts), on=["query_id", "iteration"], how="left")
+    return result.sort("query_id", "iteration")
+
+
+def _along(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
+    if not isinstance(measure, GoodGainMeasure):
+        raise MeasureError(f"{measure} ranks documents and has no value at an iteration; the ledger shows ours only")
+    if measure.cutoff is not None:
+        raise MeasureError(f"{measure}: the ledger shows a measure at every iteration; write it without @")
+    return measure(rel=rel) if measure.declaration.uses_rel and "rel" not in measure.params else measure
+
+
+def flatten(run: Any, *, order: str = "seen") -> Any:
+    """One classic ranking per query: the run without repeats and with one iteration.
+
+    A query with one iteration and no repeat keeps its scores; any other gets n, n-1, ..., 1.
+
+    Args:
+        run: what `read_run` takes.
+        order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (the
+            last iteration alone).
+
+    Returns:
+        A frame of the run's columns, of the kind that was given (Polars for anything but a frame).
+
+    Raises:
+        InputError: the run cannot be read, or the order is unknown.
+
+    >>> flatten({"q": {"a": 1.0, "b": 2.0}})["doc_id"].to_list()
+    ['a', 'b']
+    """
+    ranking = read_run(run).flattened(order)
+    return _like(ranking, run)
+
+
+def _like(frame: pl.DataFrame, source: Any) -> Any:
+    native = nw.from_native(source, pass_through=True) if not isinstance(source, Run) else source
+    if not isinstance(native, nw.DataFrame):
+        return frame
+    if native.implementation.is_pandas():
+        return frame.to_pandas()
+    return frame.to_arrow() if native.implementation.is_pyarrow() else frame

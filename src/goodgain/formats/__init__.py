@@ -1,0 +1,6 @@
+"""Runs and qrels from any file or frame people have, and back into files."""
+
+from goodgain.formats.qrels import Qrels, read_qrels, write_qrels
+from goodgain.formats.run import Run, read_run, write_run
+
+__all__ = ["Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"]

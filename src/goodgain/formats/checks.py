@@ -1,0 +1,111 @@
+"""Rows that no run or qrels may have, whatever frame they come in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+
+from goodgain.errors import InputError
+from goodgain.formats.frames import Frame
+from goodgain.formats.places import Rows
+from goodgain.formats.skipped import Skipped
+from goodgain.schema import EMPTY_DOC, QRELS, Table
+
+__all__ = ["no_bad_rows", "one_tag_per_query"]
+
+
+def no_bad_rows(frame: Frame, rows: Rows, table: Table, *, errors: str) -> tuple[Frame, Rows]:
+    """The frame without bad rows: the first one raises `InputError`, or all are left out with a notice (`skip`).
+
+    A null doc_id in a run means an iteration that returned nothing; it comes out as `-`, with rank and score 0.
+    """
+    names = frame.collect_schema().names()
+    if table is not QRELS:
+        frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
+        nothing = nw.col("doc_id") == EMPTY_DOC
+        for name in ("rank", "score"):
+            if name in names:
+                frame = frame.with_columns(
+                    nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(_type(frame, name)).alias(name)
+                )
+    problems = _problems(names, frame.collect_schema())
+    if isinstance(frame, nw.LazyFrame):
+        return _lazy_rows(frame, rows, problems), rows
+    wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
+    bad = frame.with_row_index("row").filter(wrong)
+    if not len(bad):
+        return frame, rows
+    if errors == "raise":
+        first = bad.head(1)
+        raise InputError(
+            f"{_place(first, rows)} {_what(first, problems)}; correct the row, or leave such rows out with errors='skip'"
+        )
+    skipped = Skipped()
+    for row in range(len(bad)):
+        one = bad[row : row + 1]
+        skipped.add(f"row {one.get_column('row').item()} ({_what(one, problems)})" if row < 5 else "")
+    skipped.report(rows.label, "row")
+    kept = frame.with_row_index("row").filter(~wrong)
+    return kept.drop("row"), rows.only(kept.get_column("row").to_list())
+
+
+def _type(frame: Frame, name: str) -> Any:
+    return frame.collect_schema()[name]
+
+
+def _problems(names: list[str], schema: Any) -> list[tuple[nw.Expr, str]]:
+    problems = [(nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}") for name in ("query_id", "doc_id")]
+    if "iteration" in names:
+        problems.append((nw.col("iteration").is_null(), "has no iteration"))
+    for name in ("rank", "score", "relevance"):
+        if name in names:
+            wrong = nw.col(name).is_null()
+            if schema[name].is_float():
+                wrong = wrong | ~nw.col(name).is_finite()
+            problems.append((wrong, f"has a {name} that is no finite number"))
+    return problems
+
+
+def _lazy_rows(frame: nw.LazyFrame[Any], rows: Rows, problems: list[tuple[nw.Expr, str]]) -> nw.LazyFrame[Any]:
+    """A lazy frame is asked once whether any row is bad; its rows have no number to name."""
+    for condition, what in problems:
+        bad = frame.filter(condition).head(1).collect("polars")
+        if len(bad):
+            raise InputError(f"{rows.label}: a row {bad.rows(named=True)[0]} {what}; correct it, or filter it out")
+    return frame
+
+
+def _what(row: nw.DataFrame[Any], problems: list[tuple[nw.Expr, str]]) -> str:
+    return next((what for condition, what in problems if len(row.filter(condition))), "is bad")
+
+
+def _place(row: nw.DataFrame[Any], rows: Rows) -> str:
+    values = row.rows(named=True)[0]
+    number = values.pop("row")
+    return rows.where(number, values)
+
+
+def one_tag_per_query(frame: Frame, rows: Rows) -> None:
+    """A run is one system: two tags in one query raise `InputError` with both."""
+    if isinstance(frame, nw.DataFrame):
+        column = frame.get_column("tag")
+        if not len(column) or (column == column.item(0)).all():
+            return
+    tags = frame.group_by("query_id").agg(nw.col("tag").min().alias("one"), nw.col("tag").max().alias("other"))
+    differing = tags.filter(nw.col("one") != nw.col("other")).sort("query_id").head(1)
+    found = differing.collect("polars") if isinstance(differing, nw.LazyFrame) else differing
+    if not len(found):
+        return
+    query_id, one, other = found.row(0)
+    place = rows.label
+    if isinstance(frame, nw.DataFrame):
+        of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
+        first = of_query.get_column("tag").to_list()[0]
+        second = of_query.filter(nw.col("tag") != first)
+        one, other = first, second.get_column("tag").to_list()[0]
+        place = rows.where(second.get_column("row").to_list()[0])
+    raise InputError(
+        f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row; "
+        "a run is one system: give each system a file of its own"
+    )

@@ -1,0 +1,35 @@
+"""Whether a file holds a run or qrels."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.formats.files import container, read_bytes
+from goodgain.formats.places import numbered_lines
+from goodgain.formats.text import QRELS_TEXT
+
+__all__ = ["looks_like_qrels"]
+
+
+def looks_like_qrels(path: Path) -> bool:
+    """By its columns, or by the number of fields of the first line of text."""
+    kind = container(path)
+    content = read_bytes(path)
+    if kind in ("parquet", "arrow"):
+        scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
+        try:
+            return "relevance" in scan(io.BytesIO(content.data))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{path}: is no readable {kind} file; write it again") from error
+    first = next(numbered_lines(content), (0, b""))[1]
+    if kind == "jsonl":
+        try:
+            return "relevance" in json.loads(first)
+        except (ValueError, TypeError):
+            return False
+    return len(first.split()) == len(QRELS_TEXT.fields)

@@ -1,0 +1,146 @@
+"""Any frame, dict or iterable of named tuples as a table of ours, with columns of the right types."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.formats.places import FrameRows
+from goodgain.schema import QRELS, Table
+
+__all__ = ["Frame", "open_frame", "typed"]
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+_TEXT = ("query_id", "doc_id", "tag")
+
+
+def open_frame(source: object, table: Table) -> tuple[Frame, FrameRows]:
+    """The columns of `table` that the source has, as they stand, and how to name its rows.
+
+    Frames in memory come as Polars; lazy ones (Polars, DuckDB, PySpark ...) stay where they are.
+    """
+    if isinstance(source, Mapping):
+        return nw.from_native(_from_dict(source, table)), FrameRows(f"the {table.name} dict")
+    native = nw.from_native(source, pass_through=True)
+    if isinstance(native, nw.LazyFrame):
+        return _selected(native, table), FrameRows(f"the {table.name} frame")
+    if isinstance(native, nw.DataFrame):
+        return _selected(_in_polars(native, table), table), FrameRows(f"the {table.name} frame")
+    if isinstance(source, Iterable):
+        return _selected(nw.from_native(_from_tuples(source, table)), table), FrameRows(f"the {table.name}")
+    raise InputError(
+        f"{type(source).__name__} is no {table.name}: give a path, a data frame, named tuples or a dict of dicts"
+    )
+
+
+def _in_polars(frame: nw.DataFrame[Any], table: Table) -> nw.DataFrame[Any]:
+    known = [name for name in table.columns if name in frame.columns]
+    try:
+        return nw.from_native(frame.select(known).to_polars())
+    except Exception as error:  # Arrow's own, for columns that mix types
+        raise InputError(
+            f"the {table.name} frame mixes types in a column ({error}); give each column one type"
+        ) from error
+
+
+def _selected(frame: Any, table: Table) -> Any:
+    found = frame.collect_schema().names()
+    missing = [name for name in table.required if name not in found]
+    if missing:
+        raise InputError(
+            f"the {table.name} frame has no column {', '.join(map(repr, missing))} (it has {', '.join(found) or 'none'}); "
+            f"rename its columns to {', '.join(table.columns)}"
+        )
+    return frame.select([name for name in table.columns if name in found])
+
+
+def _from_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
+    value_name, value_type = ("relevance", "label") if table is QRELS else ("score", "score")
+    for query_id, documents in source.items():
+        if not isinstance(documents, Mapping):
+            raise InputError(
+                f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}; "
+                f"give {{query_id: {{doc_id: {value_type}}}}}"
+            )
+    query_ids = [query_id for query_id, documents in source.items() for _ in documents]
+    doc_ids = [doc_id for documents in source.values() for doc_id in documents]
+    values = [value for documents in source.values() for value in documents.values()]
+    return _columns({"query_id": query_ids, "doc_id": doc_ids, value_name: values}, table)
+
+
+def _from_tuples(source: Iterable[Any], table: Table) -> pl.DataFrame:
+    rows = iter(source)
+    first = next(rows, None)
+    if first is None:
+        return pl.DataFrame(schema=dict.fromkeys(table.required, pl.String))
+    fields = getattr(first, "_fields", None)
+    if fields is None:
+        raise InputError(
+            f"the {table.name} holds a {type(first).__name__}, not a named tuple; give named tuples with "
+            f"{', '.join(table.required)}, a data frame, a dict of dicts, or a path"
+        )
+    known = [name for name in table.columns if name in fields]
+    everything = list(itertools.chain([first], rows))
+    return _columns({name: [getattr(row, name) for row in everything] for name in known}, table)
+
+
+def _columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
+    series = []
+    for name, values in columns.items():
+        try:
+            series.append(pl.Series(name, values, strict=True))
+        except (TypeError, pl.exceptions.PolarsError):
+            numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+            if not numbers:
+                kinds = sorted({type(value).__name__ for value in values})
+                raise InputError(
+                    f"the {table.name} mixes {' and '.join(kinds)} in {name}; give every row the same type"
+                ) from None
+            series.append(pl.Series(name, [float(value) for value in values]))
+    return pl.DataFrame(series)
+
+
+def typed(frame: Frame, table: Table) -> Frame:
+    """Ids as text and numbers as numbers; a column that cannot be either without loss raises `InputError`."""
+    schema = frame.collect_schema()
+    casts = []
+    for name, found in schema.items():
+        wanted = table.columns[name]
+        text_wanted = name in _TEXT or (name == "iteration" and wanted == nw.String)
+        if text_wanted and (found.is_integer() or isinstance(found, (nw.Categorical, nw.Enum))):
+            casts.append(nw.col(name).cast(nw.String))
+        elif found == nw.Unknown:  # a column of nulls only
+            casts.append(nw.col(name).cast(nw.String if text_wanted else wanted))
+        elif text_wanted and found != nw.String:
+            raise InputError(
+                f"the {table.name} frame has {found} in {name}, where ids are text; convert the column to text"
+            )
+        elif name in ("score", "relevance") and found.is_numeric():
+            casts.append(nw.col(name).cast(nw.Float64))
+        elif name in ("score", "relevance", "rank") and not found.is_numeric():
+            raise InputError(f"the {table.name} frame has {found} in {name}; convert the column to numbers")
+        elif name == "iteration" and wanted == nw.Int64:
+            casts.extend(_iteration_cast(found))
+    return frame.with_columns(*casts) if casts else frame
+
+
+def _iteration_cast(found: Any) -> list[nw.Expr]:
+    if found.is_integer() or found == nw.String:
+        return []
+    if isinstance(found, (nw.Categorical, nw.Enum)):
+        return [nw.col("iteration").cast(nw.String)]
+    if found.is_float():  # pandas makes whole numbers floats where one is missing: "3.0" is the number 3
+        whole = nw.col("iteration").cast(nw.Int64)
+        return [
+            nw.when(whole.cast(nw.Float64) == nw.col("iteration"))
+            .then(whole.cast(nw.String))
+            .otherwise(nw.col("iteration").cast(nw.String))
+            .alias("iteration")
+        ]
+    raise InputError(f"the run frame has {found} in iteration; number the iterations")

@@ -1,0 +1,123 @@
+"""Column 2 of a run: which iteration a row belongs to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.formats.frames import Frame
+from goodgain.formats.places import Rows
+from goodgain.formats.skipped import Skipped
+from goodgain.schema import EMPTY_DOC
+
+__all__ = ["empty_iterations_added", "numbered"]
+
+_WHOLE = r"^\+?[0-9]{1,18}$"
+_RULE = (
+    "column 2 of an iterated run holds whole numbers from 0, that of a classic run one value per query; "
+    "number the iterations of this query, or give it one value"
+)
+_LARGEST_GAP = 10_000
+
+
+def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Frame, Rows]:
+    """The `iteration` column as Int64: numbers as they stand, one word for a whole query as `first`.
+
+    Raises `InputError` where a query mixes numbers with words, has two words, or a number below 0 or with a fraction.
+    With `errors="skip"` rows of an iterated query whose column 2 is no number are left out instead; which of two words
+    is right cannot be known, and stays an error.
+    """
+    if frame.collect_schema()["iteration"].is_integer():
+        frame = frame.with_columns(nw.col("iteration").cast(nw.Int64))
+        least = _eager(frame.select(nw.col("iteration").min())).item()
+        if least is None or least >= 0:
+            return frame, rows
+        frame = frame.with_columns(nw.col("iteration").cast(nw.String))
+    whole = nw.col("iteration").str.contains(_WHOLE)
+    queries = (
+        frame.with_columns(whole.cast(nw.Int64).alias("whole"))
+        .group_by("query_id")
+        .agg(
+            nw.col("iteration").n_unique().alias("values"),
+            nw.col("whole").min().alias("all_numbers"),
+            nw.col("whole").max().alias("any_number"),
+        )
+    )
+    mixed = _eager(queries.filter((nw.col("values") > 1) & (nw.col("all_numbers") == 0)).sort("query_id"))
+    if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
+        frame, rows = _without_words(frame, rows, mixed.get_column("query_id").to_list())
+    elif len(mixed):
+        _raise_mixed(frame, rows, mixed.get_column("query_id").to_list()[0])
+    numbers = nw.when(whole).then(nw.col("iteration")).otherwise(nw.lit(str(first))).str.replace("^\\+", "")
+    return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows
+
+
+def _eager(frame: Frame) -> nw.DataFrame[Any]:
+    return frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame
+
+
+def _without_words(frame: Frame, rows: Rows, queries: list[str]) -> tuple[Frame, Rows]:
+    wrong = nw.col("query_id").is_in(queries) & ~nw.col("iteration").str.contains(_WHOLE)
+    if isinstance(frame, nw.LazyFrame):
+        return frame.filter(~wrong), rows
+    indexed = frame.with_row_index("row")
+    bad = indexed.filter(wrong)
+    skipped = Skipped()
+    for row, value in zip(bad.get_column("row").to_list(), bad.get_column("iteration").to_list(), strict=True):
+        skipped.add(f"{rows.where(row)} (has {value!r} in column 2)" if skipped.count < 5 else "")
+    skipped.report(rows.label)
+    kept = indexed.filter(~wrong)
+    return kept.drop("row"), rows.only(kept.get_column("row").to_list())
+
+
+def _raise_mixed(frame: Frame, rows: Rows, query_id: str) -> None:
+    """Name the first line of the query that breaks the rule, beside a value it was held against."""
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
+    of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
+    values: list[str] = of_query.get_column("iteration").to_list()
+    words = [k for k, value in enumerate(values) if not re.fullmatch(_WHOLE, value)]
+    bad = words[0] if len(words) < len(values) else next(k for k, value in enumerate(values) if value != values[0])
+    other = next(value for value in values if value != values[bad])
+    row = of_query.get_column("row").to_list()[bad]
+    raise InputError(
+        f"{rows.where(row)} has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row; {_RULE}"
+    )
+
+
+def empty_iterations_added(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
+    """The run with a `-` row for every number from `first` to the query's largest that has no row.
+
+    Raises `InputError` for a number below `first`, and for a gap over 10,000.
+    """
+    searched = frame.select("query_id", "iteration").unique().sort("query_id", "iteration")
+    before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
+    gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)
+    low = gaps.filter(pl.col("iteration") < first)
+    if not low.is_empty():
+        query_id, number = low.row(0)[:2]
+        raise InputError(
+            f"query {query_id!r} has iteration {number}, below first={first}; give the lowest number that an iteration can have"
+        )
+    wide = gaps.filter(pl.col("gap") > _LARGEST_GAP)
+    if not wide.is_empty():
+        query_id, number, _, gap = wide.row(0)
+        raise InputError(
+            f"query {query_id!r} lacks {gap} numbers before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
+            "number the steps of an agent; renumber it, or read the run without gaps='empty'"
+        )
+    missing = (
+        gaps.filter(pl.col("gap") > 0)
+        .select("query_id", iteration=pl.int_ranges(pl.col("before") + 1, pl.col("iteration")))
+        .explode("iteration")
+        .with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
+    )
+    tags = frame.group_by("query_id").agg(pl.col("tag").first()) if "tag" in frame.columns else None
+    if tags is not None:
+        missing = missing.join(tags, on="query_id", how="left")
+    missing = missing.select(pl.col(name).cast(frame.schema[name]) for name in frame.columns)
+    return pl.concat([frame, missing])

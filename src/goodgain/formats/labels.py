@@ -1,0 +1,94 @@
+"""Which label holds for a document: what may stand in column 2 of qrels, and what contradicts itself."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.formats.places import Rows
+from goodgain.schema import EMPTY_DOC
+
+__all__ = ["differing_labels", "no_judgment_of_nothing", "one_label_a_document", "one_label_an_iteration"]
+
+_POSITIVE = r"^\+?0*[1-9][0-9]*$"
+_NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$|^-[0-9]+$"
+
+
+def differing_labels(frame: pl.DataFrame) -> int:
+    """How many documents have labels that differ between iterations."""
+    counts = frame.group_by("query_id", "doc_id").agg(pl.col("relevance").n_unique())
+    return counts.filter(pl.col("relevance") > 1).height
+
+
+def no_judgment_of_nothing(frame: pl.DataFrame, rows: Rows) -> None:
+    nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
+    if len(nothing):
+        raise InputError(
+            f"{rows.where(nothing[0])} judges the document '-', which stands for an iteration that returned nothing; "
+            "remove the line"
+        )
+
+
+def one_label_a_document(frame: pl.DataFrame, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """One row per (query, document), and one per subtopic (column 2) of it; two labels raise `InputError`."""
+    key = ["query_id", "doc_id"]
+    by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
+    hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
+    labels = subtopics = frame
+    if frame.select(hashed.n_unique()).item() < frame.height:  # distinct hashes are distinct pairs, and sooner counted
+        remedy = "keep the one that is right"
+        if by_iteration:
+            remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
+        _no_contradiction(frame, rows, key, remedy)
+        labels = frame.unique(key, keep="first", maintain_order=True)
+        subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
+    if by_iteration:
+        notice(
+            f"{rows.label}: column 2 holds positive integers and was ignored, as every tool does; if they are the "
+            "iterations the labels belong to, read the qrels with labels='iteration' (--labels iteration)"
+        )
+    return labels, subtopics
+
+
+def one_label_an_iteration(frame: pl.DataFrame, rows: Rows) -> pl.DataFrame:
+    """One row per (query, document, iteration), null for any iteration; two labels raise `InputError`."""
+    odd = frame.get_column("iteration").str.contains(_NUMBER_BUT_NO_ITERATION).arg_true()
+    if len(odd):
+        raise InputError(
+            f"{rows.where(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is no iteration; "
+            "write a positive integer, 0, or a word for any iteration"
+        )
+    numbered = frame.with_columns(
+        iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(
+            pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
+        )
+    )
+    key = ["query_id", "doc_id", "iteration"]
+    _no_contradiction(numbered, rows, key, "keep the one that is right")
+    distinct = numbered.unique(key, keep="first", maintain_order=True)
+    differing = differing_labels(distinct)
+    if differing:
+        notice(
+            f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
+            "differ between iterations; the first occurrence in a run decides"
+        )
+    return distinct
+
+
+def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str], remedy: str) -> None:
+    """Two different labels for one key raise `InputError` with both lines."""
+    judged = frame.with_row_index("row")
+    clashing = (
+        judged.group_by(key)
+        .agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
+        .filter(pl.col("labels") > 1)
+        .sort("row")
+    )
+    if clashing.is_empty():
+        return
+    first = clashing.item(0, "row")
+    one = judged.filter(pl.col("row") == first)
+    same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
+    other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
+    what = "query and document" if len(key) == 2 else "query, document and iteration"
+    raise InputError(f"{rows.where(first)} and {rows.where(other)} have different labels for one {what}; {remedy}")

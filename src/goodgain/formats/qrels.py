@@ -1,0 +1,242 @@
+"""Qrels: reading judgments from whatever holds them, the object that every host can take, writing them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.formats.checks import no_bad_rows
+from goodgain.formats.files import container, read_bytes, stem
+from goodgain.formats.frames import Frame, open_frame, typed
+from goodgain.formats.labels import (
+    differing_labels,
+    no_judgment_of_nothing,
+    one_label_a_document,
+    one_label_an_iteration,
+)
+from goodgain.formats.places import Rows
+from goodgain.formats.skipped import check_errors_option
+from goodgain.formats.tables import read_table, write_table
+from goodgain.formats.text import QRELS_TEXT, read_text
+from goodgain.formats.trec import write_trec
+from goodgain.schema import QRELS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Judgment", "Qrels", "read_qrels", "write_qrels"]
+
+
+class Judgment(NamedTuple):
+    """One label, as ir_measures' providers take it."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str = "0"
+
+
+class Qrels:
+    """Judgments that every host can take.
+
+    Our measures read `frame`, with labels as they stand. A classic provider of ir_measures sees whole labels, one a
+    document: `columns` and `itertuples()`, or any other attribute of a pandas frame, built on first use.
+
+    Attributes:
+        frame: query_id, iteration, doc_id, relevance (Float64); one row per (query, document), with
+            `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
+        labels: None, or `iteration` where a label holds for one iteration.
+        name: the file's stem; None for frames.
+    """
+
+    columns: ClassVar[list[str]] = list(Judgment._fields)
+
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        *,
+        labels: str | None = None,
+        name: str | None = None,
+        rows: pl.DataFrame | None = None,
+    ) -> None:
+        self.frame = frame
+        self.labels = labels
+        self.name = name
+        #: as `frame`, with a row for each subtopic (column 2) of a document
+        self.rows = frame if rows is None else rows
+
+    @cached_property
+    def largest(self) -> pl.DataFrame:
+        """query_id, doc_id, relevance: one row per (query, document), its largest label."""
+        if self.labels is None:
+            return self.frame.select("query_id", "doc_id", "relevance")
+        return self.frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
+
+    @cached_property
+    def fractional(self) -> float | None:
+        """A label that is no whole number, if there is one."""
+        labels = self.frame.get_column("relevance")
+        found = labels.filter(labels != labels.round())
+        return float(found[0]) if len(found) else None
+
+    @cached_property
+    def for_hosts(self) -> pl.DataFrame:
+        """query_id, doc_id, relevance (Int64), iteration: what a classic measure may see.
+
+        Raises:
+            InputError: a label is no whole number: pytrec_eval refuses it, ranx cuts 2.9 down to 2 without a word.
+        """
+        if self.fractional is not None:
+            raise InputError(
+                f"the label {self.fractional:g} is no whole number, and the hosts' classic measures take whole labels only; "
+                "use goodgain.evaluate, which computes those that have one meaning all the same"
+            )
+        if self.labels is None:
+            rows = self.rows
+        else:
+            differing = differing_labels(self.frame)
+            if differing:
+                notice(
+                    f"labels by iteration: a classic measure called through a host takes the largest label of the {differing} "
+                    "documents whose labels differ; goodgain.evaluate takes that of the document's first occurrence"
+                )
+            rows = self.largest.with_columns(iteration=pl.lit("0"))
+        return rows.select("query_id", "doc_id", pl.col("relevance").cast(pl.Int64), pl.col("iteration"))
+
+    @cached_property
+    def _pandas(self) -> pd.DataFrame:
+        return self.for_hosts.to_pandas()
+
+    def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
+        """Whole labels as named tuples; the arguments of pandas' method are taken and not needed."""
+        return map(Judgment._make, self.for_hosts.iter_rows())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._pandas, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._pandas[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pandas)
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        labels = f", labels={self.labels!r}" if self.labels else ""
+        return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
+
+
+def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise") -> Qrels:
+    """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
+
+    Args:
+        source: TREC text, Parquet, Arrow or JSON Lines (text and JSON Lines also .gz or .zst); a frame narwhals knows
+            with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
+            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is.
+        labels: None ignores column 2, as every tool does; `iteration` takes a positive integer there for the
+            iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
+            a word for any.
+        errors: `raise`, or `skip` to leave out bad rows with a notice.
+
+    Returns:
+        A `Qrels`.
+
+    Raises:
+        InputError: with file, line, what is wrong and what to do.
+
+    Source: trec_eval's qrels format.
+
+    >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
+    Qrels(1 queries, 2 labels)
+    """
+    if isinstance(source, Qrels):
+        if labels is not None and labels != source.labels:
+            raise InputError(
+                f"these qrels were read with labels={source.labels!r}; read them again with labels={labels!r}"
+            )
+        return source
+    check_errors_option(errors)
+    if labels not in (None, "iteration"):
+        raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
+    name, opened, rows, is_text = _opened(source, errors)
+    if not is_text:
+        opened, rows = no_bad_rows(typed(opened, QRELS), rows, QRELS, errors=errors)
+    collected = opened.collect("polars") if isinstance(opened, nw.LazyFrame) else opened
+    frame: pl.DataFrame = collected.to_polars()
+    if "iteration" not in frame.columns:
+        if labels:
+            raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
+        frame = frame.with_columns(iteration=pl.lit("0"))
+    frame = frame.select(
+        pl.col("query_id"), pl.col("iteration"), pl.col("doc_id"), pl.col("relevance").cast(pl.Float64)
+    )
+    if frame.is_empty():
+        raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
+    no_judgment_of_nothing(frame, rows)
+    if labels is None:
+        labelled, subtopics = one_label_a_document(frame, rows)
+        return Qrels(labelled, name=name, rows=subtopics)
+    return Qrels(one_label_an_iteration(frame, rows), labels=labels, name=name)
+
+
+def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
+    """Name, frame, the way back to the rows, and whether it was text (whose lines are checked while reading)."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None, *open_frame(source, QRELS), False
+    path = Path(source)
+    if not path.exists():
+        return str(source), *open_frame(_ir_datasets_qrels(str(source)), QRELS), False
+    name = stem(path)
+    if container(path) != "text":
+        return name, *read_table(path, QRELS, errors=errors), False
+    frame, lines = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)
+    return name, nw.from_native(frame), lines, True
+
+
+def _ir_datasets_qrels(dataset_id: str) -> Any:
+    """The judgments of a data set that ir_datasets knows by this id."""
+    missing = f"{dataset_id}: no such file"
+    try:
+        import ir_datasets
+    except ImportError:
+        raise InputError(
+            f"{missing}; give the path of a readable file (for an ir_datasets id: pip install goodgain[ir_datasets])"
+        ) from None
+    try:
+        dataset = ir_datasets.load(dataset_id)
+    except (KeyError, ValueError):
+        raise InputError(f"{missing}, and no ir_datasets id; give the path of a readable file") from None
+    if not dataset.has_qrels():
+        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
+    return dataset.qrels_iter()
+
+
+def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
+    """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
+
+    TREC text has white space and control characters in ids as %XX, with one notice; the other forms keep ids as they
+    are. The file appears whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    source = read_qrels(qrels)
+    target = Path(path)
+    whole = pl.col("relevance").cast(pl.Int64) if source.fractional is None else pl.col("relevance")
+    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"), whole)
+    if container(target) == "text":
+        write_trec(frame, target)
+    else:
+        write_table(frame, target)

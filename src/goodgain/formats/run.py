@@ -1,0 +1,233 @@
+"""Runs: reading one from whatever holds it, the object that every host can take, writing one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.flattening import contradicting_queries, flattened
+from goodgain.formats.checks import no_bad_rows, one_tag_per_query
+from goodgain.formats.files import container, read_bytes, stem
+from goodgain.formats.frames import Frame, open_frame, typed
+from goodgain.formats.iterations import empty_iterations_added, numbered
+from goodgain.formats.places import Rows
+from goodgain.formats.skipped import check_errors_option
+from goodgain.formats.tables import read_table, write_table
+from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.formats.trec import write_trec
+from goodgain.schema import EMPTY_DOC, RUN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Run", "ScoredDoc", "read_run", "write_run"]
+
+NO_ITERATIONS = "no iterations in this run: read it with goodgain.read_run"
+
+
+class ScoredDoc(NamedTuple):
+    """One document of the flattened ranking, as ir_measures' providers take it."""
+
+    query_id: str
+    doc_id: str
+    score: float
+
+
+class Run:
+    """An iterated run that is a classic run to every host.
+
+    Our measures read `frame`. A classic provider of ir_measures sees the flattened ranking (order `seen`, no
+    repeats): `columns` and `itertuples()`, or any other attribute of a pandas frame, built on first use.
+
+    Attributes:
+        frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag where known); a Polars frame, or the
+            lazy frame it was made from.
+        name: the system, by the file's stem; None for frames.
+        has_iterations: False where the source had no column of iterations.
+    """
+
+    columns: ClassVar[list[str]] = list(ScoredDoc._fields)
+
+    def __init__(self, frame: Any, *, name: str | None = None, has_iterations: bool = True) -> None:
+        self.frame = frame
+        self.name = name
+        self.has_iterations = has_iterations
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The frame in memory, collected where it was lazy."""
+        return self._collected
+
+    @cached_property
+    def _collected(self) -> pl.DataFrame:
+        if isinstance(self.frame, pl.DataFrame):
+            return self.frame
+        lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
+        rows: pl.DataFrame = lazy.collect("polars").to_native()
+        return _ranked(rows if lazy.implementation.is_polars() else _ordered(rows))
+
+    def flattened(self, order: str = "seen") -> pl.DataFrame:
+        """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
+        queries = contradicting_queries(self.rows)
+        if queries:
+            notice(
+                f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
+                "the ranking follows the ranks; if the scores are right, number the ranks by them"
+            )
+        return flattened(self.rows, order=order)
+
+    @cached_property
+    def _ranking(self) -> pl.DataFrame:
+        return self.flattened()
+
+    @cached_property
+    def _pandas(self) -> pd.DataFrame:
+        return self._ranking.to_pandas()
+
+    def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
+        """The flattened ranking as named tuples; the arguments of pandas' method are taken and not needed."""
+        return map(ScoredDoc._make, self._ranking.select(self.columns).iter_rows())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._pandas, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._pandas[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pandas)
+
+    def __len__(self) -> int:
+        return self._ranking.height
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        if not isinstance(self.frame, pl.DataFrame):
+            return f"Run({name}{type(self.frame).__module__.split('.')[0]} frame)"
+        return f"Run({name}{self.frame.get_column('query_id').n_unique():,} queries, {self.frame.height:,} rows)"
+
+
+def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run:
+    """Read a run from a path, a frame, named tuples or a dict of dicts.
+
+    Args:
+        source: TREC text whose column 2 is the iteration, Parquet, Arrow or JSON Lines (text and JSON Lines also
+            .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag;
+            ir_measures' named tuples; {query_id: {doc_id: score}}; a `Run`, returned as it is.
+        gaps: `close` counts the iterations of a query in their order; `empty` reads every missing number from
+            `first` up to the query's largest as an iteration that searched and got nothing.
+        first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
+        errors: `raise`, or `skip` to leave out bad rows with a notice.
+
+    Returns:
+        A `Run`; the iteration numbers are the file's own.
+
+    Raises:
+        InputError: with file, line, what is wrong and what to do.
+
+    Source: trec_eval's run format; TREC Dynamic Domain for the iteration in column 2.
+
+    >>> run = read_run({"q1": {"d1": 2.0, "d2": 1.0}})
+    >>> run.frame["doc_id"].to_list()
+    ['d1', 'd2']
+    """
+    if isinstance(source, Run):
+        return source
+    check_errors_option(errors)
+    if gaps not in ("close", "empty"):
+        raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
+    name, opened, rows, is_text = _opened(source, errors)
+    columns = opened.collect_schema().names()
+    if not is_text:
+        opened, rows = no_bad_rows(typed(opened, RUN), rows, RUN, errors=errors)
+    has_iterations = "iteration" in columns
+    if not has_iterations:
+        opened = opened.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
+    opened, rows = numbered(opened, rows, first=first, errors=errors)
+    if "tag" in columns:
+        one_tag_per_query(opened, rows)
+    frame: Any = opened.select([column for column in RUN.columns if column in (*columns, "iteration")]).to_native()
+    if isinstance(frame, pl.DataFrame):
+        frame = _ranked(frame)
+        if gaps == "empty" and has_iterations:
+            frame = empty_iterations_added(frame, first=first)
+        if frame.is_empty():
+            notice(f"{rows.label}: the run is empty; every judged query counts as one without a search")
+        if not has_iterations and _has_repeats(frame):
+            notice(NO_ITERATIONS)
+    elif gaps == "empty":
+        raise InputError("gaps='empty' needs the run in memory; collect the frame first")
+    return Run(frame, name=name, has_iterations=has_iterations)
+
+
+def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
+    """Name, frame, the way back to the rows, and whether it was text (whose lines are checked while reading)."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None, *open_frame(source, RUN), False
+    path = Path(source)
+    name = stem(path)
+    if container(path) != "text":
+        return name, *read_table(path, RUN, errors=errors), False
+    frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
+    return name, nw.from_native(frame), lines, True
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of an engine that keeps no order, put into one: ties of rank by doc_id, with a notice."""
+    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
+    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
+    if "rank" in rows.columns and tied:
+        notice(f"{tied} results have ties in rank, and the frame keeps no order of rows: they are ordered by doc_id")
+    return rows.sort(*key, "doc_id")
+
+
+def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
+    """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
+
+    Scores where there are none: minus the rank.
+    """
+    if "rank" not in frame.columns:
+        rows = frame.with_row_index("row")
+        by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
+        counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        frame = by_score.with_columns(rank=counted).sort("row").drop("row")
+    ranks = frame.get_column("rank")
+    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
+        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
+    if "score" not in frame.columns:
+        frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
+    return frame.select(name for name in RUN.columns if name in frame.columns)
+
+
+def _has_repeats(frame: pl.DataFrame) -> bool:
+    results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
+    return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
+
+
+def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
+    """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
+
+    TREC text has white space and control characters in ids as %XX, with one notice; the other forms keep ids as they
+    are. The file appears whole or not at all. Without a tag in the run, `tag` or the run's name stands in column 6.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    source = read_run(run)
+    target = Path(path)
+    frame = source.rows
+    if container(target) != "text":
+        write_table(frame, target)
+        return
+    name = tag or source.name or "goodgain"
+    tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)
+    write_trec(frame.select("query_id", "iteration", "doc_id", "rank", "score", tags.alias("tag")), target)

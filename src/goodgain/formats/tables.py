@@ -1,0 +1,117 @@
+"""Parquet, Arrow IPC and JSON Lines files that hold a table of ours by its column names."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.formats.files import Content, container, read_bytes, written_whole
+from goodgain.formats.frames import Frame, open_frame
+from goodgain.formats.places import FrameRows, Rows, numbered_lines, shown
+from goodgain.formats.skipped import Skipped
+from goodgain.schema import Table
+
+__all__ = ["read_table", "write_table"]
+
+
+def read_table(path: Path, table: Table, *, errors: str) -> tuple[Frame, Rows]:
+    """The columns of a file, as they stand in it, and the way back to its rows."""
+    kind = container(path)
+    content = read_bytes(path)
+    if kind == "jsonl":
+        frame, rows = _read_json_lines(content, path, table, skip=errors == "skip")
+        opened, _ = open_frame(frame, table)
+        return opened, rows
+    read = pl.read_parquet if kind == "parquet" else pl.read_ipc
+    try:
+        frame = read(io.BytesIO(content.data))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"{path}: is no readable {kind} file ({str(error).splitlines()[0]}); write it again"
+        ) from error
+    try:
+        opened, _ = open_frame(frame, table)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return opened, FrameRows(str(path))
+
+
+def _read_json_lines(content: Content, path: Path, table: Table, *, skip: bool) -> tuple[pl.DataFrame, FrameRows]:
+    """Columns of JSON Lines, value by value: a reader that infers types would turn an id 7 among texts into null."""
+    types = {name: dtype for name, dtype in _KNOWN_TYPES.items() if name in table.columns}
+    objects: list[dict[str, Any]] = []
+    lines: list[int] = []
+    skipped = Skipped()
+    for number, line in numbered_lines(content):
+        value, wrong = _json_object(line, table)
+        if not wrong:
+            objects.append(value)
+            lines.append(number)
+        elif skip:
+            skipped.add(f"line {number} ({wrong})")
+        else:
+            place = f"{path}, line {number}: {shown(line.decode('utf-8', 'replace'))}"
+            raise InputError(f"{place} {wrong}; correct the line, or leave such lines out with errors='skip'")
+    skipped.report(str(path))
+    names = [name for name in table.columns if not objects or any(name in value for value in objects)]
+    frame = pl.DataFrame(
+        {name: [value.get(name) for value in objects] for name in names},
+        schema={name: types[name] for name in names},
+    )
+    return frame, FrameRows(f"{path}, counting lines that are not blank", None if not skipped.count else lines)
+
+
+_KNOWN_TYPES: dict[str, Any] = {
+    "query_id": pl.String,
+    "iteration": pl.String,
+    "doc_id": pl.String,
+    "rank": pl.Float64,
+    "score": pl.Float64,
+    "relevance": pl.Float64,
+    "tag": pl.String,
+}
+
+
+def _json_object(line: bytes, table: Table) -> tuple[dict[str, Any], str]:
+    """The values of a line by column, ids as text; and what is wrong with the line (empty where nothing is)."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}, "is not JSON"
+    if not isinstance(value, dict):
+        return {}, "is no JSON object"
+    missing = [name for name in table.required if name not in value]
+    if missing:
+        return {}, f"lacks {', '.join(missing)} (a line of {table.name} has {', '.join(table.columns)})"
+    known: dict[str, Any] = {}
+    for name in table.columns:
+        found = value.get(name)
+        if found is None:
+            continue
+        is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        if _KNOWN_TYPES[name] == pl.String:
+            if isinstance(found, bool) or not isinstance(found, (str, int, float)):
+                return {}, f"has {shown(json.dumps(found))} in {name}, which is neither text nor a number"
+            known[name] = str(found)
+        elif not is_number:
+            return {}, f"has the {name} {shown(json.dumps(found))}, which is no number"
+        else:
+            known[name] = float(found)
+    return known, ""
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table as Parquet, Arrow or JSON Lines, by the ending of the name; whole or not at all."""
+    kind = container(path)
+    with written_whole(path) as out:
+        if kind == "parquet":
+            frame.write_parquet(out)
+        elif kind == "arrow":
+            frame.write_ipc(out)
+        else:
+            frame.write_ndjson(out)

@@ -1,0 +1,169 @@
+"""A gate for continuous integration: lines that systems must hold, such as `SRR@3<=0.3` or `SRE@3>=baseline`."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import ir_measures
+import numpy as np
+import polars as pl
+
+from goodgain.caveats import LOW_COVERAGE
+from goodgain.comparison import Comparison, direction
+from goodgain.errors import InputError
+from goodgain.names import parse_measure
+from goodgain.significance import paired_t
+
+__all__ = ["Outcome", "Requirement", "checked", "parse_requirement"]
+
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_FORM = re.compile(r"(?P<measure>[^<>]+)(?P<sign><=|>=|<|>)(?P<bound>[^<>=]+)")
+_BASELINE = "baseline"
+
+#: Values closer than this are equal: means differ by rounding alone.
+_EQUAL = 1e-12
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One line that must hold.
+
+    Attributes:
+        text: the line as written.
+        measure: of which the mean over queries is looked at.
+        sign: one of <=, >=, <, >.
+        bound: a number, or None for the baseline's mean.
+    """
+
+    text: str
+    measure: ir_measures.Measure
+    sign: str
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one requirement for one system.
+
+    Attributes:
+        requirement: the line.
+        system: the one that was held to it.
+        value: its mean; None where there is no query to take it from.
+        bound: the number it was held to; None likewise.
+        holds: whether the line holds; never without a value.
+        p: of the difference from the bound: Holm-corrected randomisation test against a baseline, t-test against a
+            number; None where there is none.
+        significant: p <= alpha of the comparison.
+        low_coverage: whether too little was judged to believe a small difference.
+    """
+
+    requirement: Requirement
+    system: str
+    value: float | None
+    bound: float | None
+    holds: bool
+    p: float | None
+    significant: bool
+    low_coverage: bool
+
+    def __str__(self) -> str:
+        line = f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system}"
+        if self.value is None or self.bound is None:
+            return f"{line} has no value: there is no query for which every system has one"
+        against = f" (baseline {self.bound:.4f})" if self.requirement.bound is None else ""
+        apart = abs(self.value - self.bound)
+        way = "equal" if apart <= _EQUAL else f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
+        test = "t-test" if self.requirement.bound is not None else "randomisation test"
+        belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
+        significant = "significant" if self.significant else "not significant"
+        doubt = ", low coverage" if self.low_coverage else ""
+        return f"{line} has {self.value:.4f}, {way}{against}; {significant} ({belief}{doubt})"
+
+
+def parse_requirement(text: str) -> Requirement:
+    """A line such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline`.
+
+    Raises:
+        InputError: it has another form.
+        MeasureError: the measure is unknown.
+
+    >>> parse_requirement("SRE@3>=baseline")
+    Requirement(text='SRE@3>=baseline', measure=SRE@3, sign='>=', bound=None)
+    """
+    found = _FORM.fullmatch(text)
+    bound = found["bound"].strip() if found else ""
+    try:
+        number = None if bound == _BASELINE else float(bound)
+    except ValueError:
+        found = None
+    if found is None or (number is not None and not math.isfinite(number)):
+        raise InputError(f"{text!r} is no requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'")
+    return Requirement(text, parse_measure(found["measure"].strip()), found["sign"], number)
+
+
+def checked(comparison: Comparison, requirements: Iterable[Requirement]) -> list[Outcome]:
+    """Hold every system to every line; a baseline is what others are held against, and is held to none itself.
+
+    Args:
+        comparison: of all measures the lines name; with a baseline, if a line names one.
+        requirements: what `parse_requirement` makes.
+
+    Raises:
+        InputError: a line names the baseline, and the comparison has none; a measure was not compared.
+    """
+    systems = [name for name in comparison.systems.get_column("system") if name != comparison.baseline]
+    return [outcome for line in requirements for outcome in _outcomes(comparison, line, systems)]
+
+
+def _outcomes(comparison: Comparison, line: Requirement, systems: Iterable[str]) -> Iterator[Outcome]:
+    of_measure = comparison.means.filter(pl.col("measure") == str(line.measure))
+    means = dict(of_measure.select("system", "mean").iter_rows())
+    if not means:
+        raise InputError(f"{line.text!r}: {line.measure} was not compared; add it to the measures")
+    if line.bound is None and comparison.baseline is None:
+        raise InputError(f"{line.text!r}: the comparison has no baseline; name one with baseline= (--baseline)")
+    low = set(comparison.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system"))
+    for system in systems:
+        bound = line.bound if line.bound is not None else means[str(comparison.baseline)]
+        p = _p_of_number(comparison, line, system) if line.bound is not None else _p_of_pair(comparison, line, system)
+        significant = p is not None and p <= comparison.signature["alpha"]
+        holds = _holds(means[system], line.sign, bound)
+        doubtful = not low.isdisjoint({system} if line.bound is not None else {system, comparison.baseline})
+        yield Outcome(line, system, means[system], bound, holds, p, significant, doubtful)
+
+
+def _holds(value: float | None, sign: str, bound: float | None) -> bool:
+    if value is None or bound is None:
+        return False
+    if abs(value - bound) <= _EQUAL:
+        return sign in ("<=", ">=")
+    return _OPERATORS[sign](value, bound)
+
+
+def _p_of_pair(comparison: Comparison, line: Requirement, system: str) -> float | None:
+    same = (pl.col("measure") == str(line.measure)) & (pl.col("system") == system)
+    found: float | None = comparison.pairs.filter(same).get_column("p_randomisation_holm").item()
+    return found
+
+
+def _p_of_number(comparison: Comparison, line: Requirement, system: str) -> float | None:
+    """One-sample t-test of the values against the number."""
+    of_measure = comparison.values.filter((pl.col("measure") == str(line.measure)) & pl.col("value").is_finite())
+    everywhere = pl.col("system").n_unique().over("query_id") == comparison.systems.height
+    values = of_measure.filter(everywhere).filter(pl.col("system") == system).get_column("value").to_numpy()
+    p = float(paired_t((values - line.bound)[None, :])[0]) if len(values) else math.nan
+    return None if np.isnan(p) else p
+
+
+def points_the_wrong_way(line: Requirement) -> bool:
+    """Whether a line asks a system to be no better than the baseline."""
+    return line.bound is None and (direction(line.measure) == "up") == line.sign.startswith("<")

@@ -1,0 +1,128 @@
+"""pytrec_eval: a `RelevanceEvaluator` of the same shape that takes our measures beside trec_eval's.
+
+pytrec_eval is compiled C, so nothing can be registered inside it: this class asks it for its measures, and adds ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pytrec_eval
+
+from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
+from goodgain.evaluation import counted, good_gain_scores
+from goodgain.formats import read_qrels, read_run
+from goodgain.hosts.host_names import HOST_NAMES
+from goodgain.scoring import thresholds
+
+__all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
+
+#: pytrec_eval's names of measures, and ours: sre, sre_3.
+supported_measures: frozenset[str] = frozenset(pytrec_eval.supported_measures) | frozenset(HOST_NAMES)
+supported_nicknames: Mapping[str, Any] = pytrec_eval.supported_nicknames
+
+#: sre, sre_3, sre.3, sre_1,2,3
+_NAME = re.compile(r"(?P<name>[a-z_]+?)([._](?P<cutoffs>[0-9]+(,[0-9]+)*))?")
+
+
+class RelevanceEvaluator:
+    """Scores runs on trec_eval's measures and on ours: `{"ndcg_cut_10", "recip_rank", "sre_3", "srr"}`.
+
+    The number in `sre_3` is a cutoff in iterations; `sre` is the value at each query's own last one.
+
+    Args:
+        query_relevance: {query_id: {doc_id: label}}, or anything `goodgain.read_qrels` takes.
+        measures: names of pytrec_eval, its nicknames, and ours.
+        relevance_level: the smallest relevant label of trec_eval's measures.
+        judged_docs_only_flag: whether trec_eval's measures leave out unjudged documents.
+        rel: the smallest good label of our measures.
+
+    Raises:
+        InputError: the qrels cannot be read, or hold a fractional label and a measure of trec_eval is asked for.
+        MeasureError: a measure of ours does not take what it was given.
+        ValueError: pytrec_eval's own, for a name that neither knows.
+
+    >>> evaluator = RelevanceEvaluator({"q1": {"d1": 3}}, {"recip_rank", "sre", "cg_1"})
+    >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 2.0}})
+    {'q1': {'recip_rank': 0.5, 'cg_1': 3.0, 'sre': 0.5}}
+    """
+
+    def __init__(
+        self,
+        query_relevance: Any,
+        measures: Iterable[str],
+        relevance_level: int = 1,
+        judged_docs_only_flag: bool = False,
+        *,
+        rel: float = DEFAULT_REL,
+    ) -> None:
+        asked = sorted([measures] if isinstance(measures, str) else measures)
+        self._qrels = read_qrels(query_relevance)
+        self._ours = {name: measure for one in asked for name, measure in _ours(one, rel).items()}
+        theirs = {one for one in asked if not _ours(one, rel)}
+        self._theirs = None
+        if theirs:
+            labels = _as_dict(self._qrels.for_hosts.unique(["query_id", "doc_id"], maintain_order=True), "relevance")
+            self._theirs = pytrec_eval.RelevanceEvaluator(labels, theirs, relevance_level, judged_docs_only_flag)
+
+    def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
+        """The values of a run.
+
+        Args:
+            scores: {query_id: {doc_id: score}}, which is one iteration, or anything `goodgain.read_run` takes;
+                trec_eval's measures get its flattened ranking.
+
+        Returns:
+            {query_id: {measure: value}}: ours for every query of the qrels, trec_eval's for the queries that both qrels
+            and run have.
+
+        Raises:
+            InputError: the run cannot be read.
+        """
+        source = scores if isinstance(scores, Mapping) else read_run(scores)
+        values: dict[str, dict[str, float]] = {}
+        if self._theirs is not None:
+            ranking = source if isinstance(source, Mapping) else _as_dict(source.flattened(), "score")
+            values = self._theirs.evaluate(ranking)
+        if self._ours:
+            run, measures = read_run(source), list(self._ours.values())
+            counts = counted(self._qrels, run, thresholds(measures))
+            table = good_gain_scores(measures, run, counts)
+            columns = [table.get_column(str(measure)).to_list() for measure in measures]
+            for query_id, *row in zip(table.get_column("query_id").to_list(), *columns, strict=True):
+                values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))
+        return values
+
+
+def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
+    """One value for all queries: the mean for ours, pytrec_eval's rule (num_: sum, gm_: geometric mean) for theirs.
+
+    >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
+    (3.0, 6.0)
+    """
+    if _ours(measure, DEFAULT_REL):
+        return sum(values) / len(values)
+    return float(pytrec_eval.compute_aggregated_measure(measure, list(values)))
+
+
+def _ours(name: str, rel: float) -> dict[str, GoodGainMeasure]:
+    """The measures of ours that a name stands for, by the name in the result; none if it is trec_eval's."""
+    parts = _NAME.fullmatch(name)
+    if parts is None or parts["name"] not in HOST_NAMES:
+        return {}
+    base = HOST_NAMES[parts["name"]]
+    if base.declaration.uses_rel:
+        base = base(rel=rel)
+    if parts["cutoffs"] is None:
+        base.validate_params()
+        return {name: base}
+    return {f"{parts['name']}_{int(cutoff)}": base(cutoff=int(cutoff)) for cutoff in parts["cutoffs"].split(",")}
+
+
+def _as_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    """{query_id: {doc_id: value}}."""
+    grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
+    return {query_id: dict(zip(docs, found, strict=True)) for query_id, docs, found in grouped.iter_rows()}

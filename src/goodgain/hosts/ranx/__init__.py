@@ -1,0 +1,16 @@
+"""ranx: our measures in `ranx.evaluate` and `ranx.compare`, beside nDCG@10, MRR@10 and Recall@100.
+
+Importing this module registers them. `Run` and `Qrels` are ranx's own classes to every classic metric and carry the
+iterations, and the labels as they are, for ours; a plain `ranx.Run` is one iteration.
+
+>>> import ranx
+>>> ranx.evaluate(Qrels({"q1": {"d1": 3}}), Run({"q1": {"d1": 2.0, "d2": 1.0}}), "sre")
+np.float64(0.5)
+"""
+
+from goodgain.hosts.ranx.registration import register, unregister
+from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
+
+register()
+
+__all__ = ["Qrels", "Run", "register", "unregister"]

@@ -1,0 +1,146 @@
+"""A report of ranx that knows which way is better."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
+
+from goodgain.errors import InputError
+from goodgain.hosts.host_names import HOST_NAMES
+from goodgain.hosts.ranx.metrics import parse_metric
+
+__all__ = ["Report"]
+
+_LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What a report has to know of one of our measures; plain values, so that a report can be pickled."""
+
+    label: str
+    arrow: str
+    less_is_better: bool
+    is_share: bool
+
+
+class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
+    """What `ranx.compare` returns: superscripts, bold and wins go to the lower value where lower is better.
+
+    Columns of other metrics, and reports without any of ours, are ranx's own to the letter.
+
+    Raises:
+        InputError: two runs have one name, so that ranx has overwritten the values of the first.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._columns = _columns(self.metrics)
+        twice = [name for name in self.model_names if self.model_names.count(name) > 1]
+        if self._columns and twice:
+            raise InputError(
+                f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)"
+            )
+        down = {metric for metric, column in self._columns.items() if column.less_is_better}
+        self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
+            pair: {metric: _swapped(found) if metric in down else found for metric, found in by_metric.items()}
+            for pair, by_metric in self.win_tie_loss.items()
+        }
+
+    def to_table(self) -> str:
+        """The report as text."""
+        return str(_Shown(self).to_table())
+
+    def to_latex(self) -> str:
+        """The report as a LaTeX table."""
+        return str(_Shown(self, _LATEX_ARROWS).to_latex())
+
+    def get_metric_label(self, m: str) -> str:
+        """`SRR@3 ↓` for ours, ranx's label for the rest."""
+        return _Shown(self).get_metric_label(m)
+
+    def get_superscript_for_table(self, model: str, metric: str) -> str:
+        """Letters of the models that this one is significantly better than."""
+        return str(_Shown(self).get_superscript_for_table(model, metric))
+
+    def get_superscript_for_latex(self, model: str, metric: str) -> str:
+        """The same for LaTeX."""
+        return str(_Shown(self).get_superscript_for_latex(model, metric))
+
+    def get_phantoms_for_latex(self, model: str, metric: str) -> str:
+        """Letters of the other models, which take the same place unseen."""
+        return str(_Shown(self).get_phantoms_for_latex(model, metric))
+
+
+class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
+    """A report whose values compare by better and worse, so that ranx's own code shows them rightly.
+
+    It is made to show something, and dropped: `results` of a `Report` are plain numbers.
+    """
+
+    def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
+        self.__dict__.update(report.__dict__)
+        self._arrows = arrows or {}
+        self.results = {
+            model: {metric: self._value(metric, value) for metric, value in values.items()}
+            for model, values in report.results.items()
+        }
+
+    def _value(self, metric: str, value: float) -> float:
+        return _Value(value, self._columns[metric]) if metric in self._columns else value
+
+    def get_metric_label(self, m: str) -> str:
+        column = self._columns.get(m)
+        if column is None:
+            return str(super().get_metric_label(m))
+        return f"{column.label} {self._arrows.get(column.arrow, column.arrow)}"
+
+    def format_score(self, score: float) -> str:
+        """Percentages, where asked for, are for shares: an iteration is not 100 %."""
+        if isinstance(score, _Value) and not score.column.is_share:
+            return f"{score:.{self.rounding_digits}f}"
+        return str(super().format_score(score))
+
+
+class _Value(float):
+    """A value of one of our measures; `>` means better."""
+
+    column: _Column
+
+    def __new__(cls, value: float, column: _Column) -> _Value:
+        made = super().__new__(cls, value)
+        made.column = column
+        return made
+
+    def __gt__(self, other: float) -> bool:
+        """Better than the other, and than the 0 from which ranx starts to look for the best."""
+        if not self.column.less_is_better:
+            return float(self) > float(other)
+        return not isinstance(other, _Value) or float(self) < float(other)
+
+    def __lt__(self, other: float) -> bool:
+        return isinstance(other, _Value) and other > self
+
+    def __round__(self, ndigits: int | None = None) -> _Value:  # type: ignore[override]  # the best is best before rounding
+        return self
+
+
+def _columns(metrics: list[str]) -> dict[str, _Column]:
+    """The columns of our measures."""
+    columns = {}
+    for metric in metrics:
+        measure = parse_metric(metric)
+        if measure is None:
+            continue
+        name = re.split("@|-l", metric, maxsplit=1)[0]
+        label = f"{HOST_NAMES[name]}{metric.removeprefix(name)}"
+        declared = measure.declaration
+        columns[metric] = _Column(label, declared.arrow, declared.better == "down", declared.bounds == ("0", "1"))
+    return columns
+
+
+def _swapped(found: dict[str, int]) -> dict[str, int]:
+    return {"W": found["L"], "T": found["T"], "L": found["W"]}

@@ -1,0 +1,154 @@
+"""A run and qrels that are ranx's own to every classic metric, and keep for ours what ranx has no place for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import polars as pl
+import ranx  # type: ignore[import-untyped]  # ranx has no types
+
+import goodgain.formats as formats
+from goodgain.errors import InputError, notice
+from goodgain.formats.labels import differing_labels
+from goodgain.hosts.ranx.typed_dicts import table, typed_dict
+
+__all__ = ["Qrels", "Run", "iterated", "judged"]
+
+
+def _refused(why: str) -> Any:
+    """A method that ranx has and that would make this object say one thing to ranx's metrics and another to ours."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise InputError(why)
+
+    return staticmethod(refuse)
+
+
+class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
+    """An iterated run that is a `ranx.Run`: its flattened ranking to every classic metric, its iterations to ours.
+
+    Args:
+        source: what `goodgain.read_run` takes, or a `ranx.Run` (one iteration).
+        name: the system; by default the file's stem.
+        order: how the iterations become one ranking: `seen`, `interleaved` or `last`.
+        reading: options of `goodgain.read_run`: gaps, first, errors.
+
+    Attributes:
+        iterated: the `goodgain.Run`.
+
+    Raises:
+        InputError: the run cannot be read.
+
+    >>> Run({"q1": {"d1": 2.0, "d2": 1.0}}, name="agent")["q1"]
+    {'d1': 2.0, 'd2': 1.0}
+    """
+
+    def __init__(self, source: Any, name: str | None = None, *, order: str = "seen", **reading: Any) -> None:
+        rows = iterated(source) if isinstance(source, ranx.Run) else source
+        self.iterated: formats.Run = formats.read_run(rows, **reading)
+        super().__init__(name=name or self.iterated.name or getattr(source, "name", None))
+        ranking = self.iterated.flattened(order).select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
+        query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
+        if query_ids:
+            self.run = typed_dict(ranking, query_ids)
+        self.sort()
+
+    def make_comparable(self, qrels: ranx.Qrels) -> Run:
+        """Add empty results for queries missing from the run, and remove those not in the qrels, as ranx does it."""
+        super().make_comparable(qrels)
+        rows = self.iterated.rows
+        kept = rows.filter(pl.col("query_id").is_in(list(self.run)))
+        if kept.height < rows.height:
+            self.iterated = formats.Run(kept, name=self.iterated.name, has_iterations=self.iterated.has_iterations)
+        return self
+
+    add = add_score = add_multi = _refused(
+        "a goodgain.hosts.ranx.Run is made whole: its iterations would not know of the new results; "
+        "make another from all rows"
+    )
+    from_dict = from_file = from_df = from_parquet = from_ranxhub = _refused(
+        "ranx's readers know no iterations; write goodgain.hosts.ranx.Run(path), which also takes a frame or a dict"
+    )
+
+
+class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
+    """Qrels that are a `ranx.Qrels`, and keep fractional labels and labels by iteration.
+
+    ranx's own class cuts the label 2.9 down to 2; from this one its metrics get 2.9.
+
+    Args:
+        source: what `goodgain.read_qrels` takes, or a `ranx.Qrels`.
+        name: by default the file's stem.
+        reading: options of `goodgain.read_qrels`: labels, errors.
+
+    Attributes:
+        judged: the `goodgain.Qrels`.
+
+    Raises:
+        InputError: the qrels cannot be read.
+
+    >>> Qrels({"q1": {"d1": 2.9}})["q1"]
+    {'d1': 2.9}
+    """
+
+    def __init__(self, source: Any, name: str | None = None, **reading: Any) -> None:
+        rows = judged(source) if isinstance(source, ranx.Qrels) else source
+        self.judged: formats.Qrels = formats.read_qrels(rows, **reading)
+        super().__init__(name=name or self.judged.name or getattr(source, "name", None))
+        kept = pl.Float64 if self.judged.fractional is not None else pl.Int64
+        labels = self.judged.largest.with_columns(pl.col("relevance").cast(kept))
+        self.qrels = typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
+        self.sort()
+
+    def to_typed_list(self) -> Any:
+        """What ranx's metrics take; with labels by iteration, the largest label of each document."""
+        differing = differing_labels(self.judged.frame) if self.judged.labels else 0
+        if differing:
+            notice(
+                f"labels by iteration: a classic metric of ranx takes the largest label of the {differing} documents "
+                "whose labels differ; goodgain.evaluate takes that of the document's first occurrence"
+            )
+        return super().to_typed_list()
+
+    add = add_score = add_multi = set_relevance_level = _refused(
+        "a goodgain.hosts.ranx.Qrels is made whole: our measures would not know of the change; make another from all "
+        "labels, and write -lN after a metric for its threshold"
+    )
+    from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refused(
+        "ranx's readers cut labels down to whole ones; write goodgain.hosts.ranx.Qrels(path), which also takes a frame, "
+        "a dict or an ir_datasets id"
+    )
+
+
+_WANTED = "our measures get no ids of documents from a {0} here; give a goodgain.hosts.ranx.{1}, a ranx.{1} or a dict"
+
+
+def iterated(run: Any) -> formats.Run:
+    """The iterations of a run as `ranx.evaluate` takes it; a plain `ranx.Run` or a dict is one iteration.
+
+    Raises:
+        InputError: bare arrays and typed lists, whose ids are hashed already.
+    """
+    if isinstance(run, Run):
+        return run.iterated
+    if isinstance(run, ranx.Run):
+        return formats.read_run(table(run.run, "score"))
+    if isinstance(run, Mapping):
+        return formats.read_run(run)
+    raise InputError(_WANTED.format(type(run).__name__, "Run"))
+
+
+def judged(qrels: Any) -> formats.Qrels:
+    """The judgments of qrels as `ranx.evaluate` takes them.
+
+    Raises:
+        InputError: bare arrays and typed lists, whose ids are hashed already.
+    """
+    if isinstance(qrels, Qrels):
+        return qrels.judged
+    if isinstance(qrels, ranx.Qrels):
+        return formats.read_qrels(table(qrels.qrels, "relevance"))
+    if isinstance(qrels, Mapping):
+        return formats.read_qrels(qrels)
+    raise InputError(_WANTED.format(type(qrels).__name__, "Qrels"))

@@ -1,0 +1,87 @@
+"""The scores of several systems side by side, matched query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import ir_measures
+import numpy as np
+import polars as pl
+
+from goodgain.caveats import LOW_COVERAGE
+from goodgain.evaluation import Scores
+from goodgain.measures import NumIter, NumResults
+from goodgain.pairing import Matched, row_means
+from goodgain.significance import Matrix
+
+__all__ = ["complete", "matrices", "means_frame", "systems_frame", "values_frame", "with_context"]
+
+
+def matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
+    """Measure -> a row for each system, a column for each query that any has a value for; NaN where one has none."""
+    columns = [str(k) for k in range(len(scores))]
+    numbered = zip(columns, scores.values(), strict=True)
+    long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
+    by_measure = long.partition_by("measure", as_dict=True)
+    found: dict[str, Matrix] = {}
+    for name in map(str, measures):
+        values = by_measure.get((name,), long.clear())
+        wide = values.pivot("system", on_columns=columns, index="query_id", values="value").sort("query_id")
+        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
+    return found
+
+
+def complete(values: Matrix, better: str) -> Matched:
+    """The queries for which every system has a value."""
+    has_all = np.isfinite(values).all(axis=0)
+    return Matched(np.ascontiguousarray(values[:, has_all]), better)
+
+
+def systems_frame(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
+    """A row a system: which queries it answered, what it spent, and how much of that was judged."""
+    signed = [of.signature for of in scores.values()]
+    results = row_means(full[str(NumResults)])
+    counts = ("queries", "absent_from_run", "without_judgments")
+    return pl.DataFrame(
+        {
+            "system": list(scores),
+            **{name: [signature[name] for signature in signed] for name in counts},
+            "iterations": row_means(full[str(NumIter)]),
+            "results": results,
+            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
+        },
+        schema_overrides={"coverage": pl.Float64},
+    )
+
+
+def means_frame(matched: Mapping[str, Matched], names: list[str]) -> pl.DataFrame:
+    """A row a measure and system."""
+    rows = [
+        (measure, of.better, system, mean, of.values.shape[1])
+        for measure, of in matched.items()
+        for system, mean in zip(names, row_means(of.values), strict=True)
+    ]
+    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
+    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
+
+
+def with_context(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
+    """Beside every p: whether too little was judged to believe it, and what the system spent more."""
+    unsure = (pl.col("coverage") < LOW_COVERAGE).fill_null(False)
+    about = systems.select("system", "iterations", "results", unsure=unsure)
+    joined = pairs.join(about, on="system", how="left", maintain_order="left").join(
+        about, left_on="against", right_on="system", how="left", maintain_order="left", suffix="_of_other"
+    )
+    return joined.select(
+        *pairs.columns,
+        low_coverage=pl.col("unsure") | pl.col("unsure_of_other"),
+        more_iterations=pl.col("iterations") - pl.col("iterations_of_other"),
+        more_results=pl.col("results") - pl.col("results_of_other"),
+    )
+
+
+def values_frame(scores: Mapping[str, Scores], asked: Iterable[ir_measures.Measure]) -> pl.DataFrame:
+    """What was tested: a row a query, measure and system."""
+    named = [of.per_query.with_columns(system=pl.lit(name)) for name, of in scores.items()]
+    kept = pl.concat(named).filter(pl.col("measure").is_in(list(map(str, asked))))
+    return kept.select("query_id", "measure", "system", "value")

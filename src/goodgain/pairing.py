@@ -1,0 +1,195 @@
+"""Pairs of systems on paired values: one row a measure and pair, with the tests and which of the two is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+
+from goodgain.significance import (
+    RESIDUE,
+    Matrix,
+    Vector,
+    bootstrap_interval,
+    effect_size,
+    holm,
+    paired_t,
+    randomisation,
+    without_residue,
+)
+from goodgain.tukey import tukey_hsd
+
+__all__ = ["PAIRS", "Matched", "Settings", "compared", "pairs_of", "row_means"]
+
+#: The columns of the result, and their types.
+PAIRS: dict[str, type[pl.DataType]] = {
+    "measure": pl.String,
+    "better": pl.String,
+    "system": pl.String,
+    "against": pl.String,
+    "queries": pl.Int64,
+    "mean": pl.Float64,
+    "mean_against": pl.Float64,
+    "difference": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p_t": pl.Float64,
+    "p_t_holm": pl.Float64,
+    "p_randomisation": pl.Float64,
+    "p_randomisation_holm": pl.Float64,
+    "p_tukey": pl.Float64,
+    "effect": pl.Float64,
+    "wins": pl.Int64,
+    "ties": pl.Int64,
+    "losses": pl.Int64,
+    "verdict": pl.String,
+    "significant": pl.Boolean,
+}
+
+#: Rows of differences that are tested in one matrix product: as many as fit, and at least one measure's.
+_ROWS = 1_000
+
+
+class Settings(NamedTuple):
+    """How the tests are made: seed, number of resamples, and the p from which a difference is significant."""
+
+    seed: int = 42
+    resamples: int = 9_999
+    alpha: float = 0.05
+
+
+class Matched(NamedTuple):
+    """The values of one measure, on the queries for which every system has one.
+
+    Attributes:
+        values: a row for each system, a column for each query.
+        better: `up` or `down`.
+    """
+
+    values: Matrix
+    better: str
+
+
+def pairs_of(systems: int, baseline: int | None) -> list[tuple[int, int]]:
+    """(system, the one it is held against): all others and the baseline, or without one each and all before it."""
+    if baseline is not None:
+        return [(system, baseline) for system in range(systems) if system != baseline]
+    return [(system, against) for against in range(systems) for system in range(against + 1, systems)]
+
+
+def compared(
+    measures: Mapping[str, Matched], systems: Sequence[str], pairs: Sequence[tuple[int, int]], settings: Settings
+) -> pl.DataFrame:
+    """Test every pair on every measure.
+
+    Args:
+        measures: name -> its values.
+        systems: their names, in the order of the rows.
+        pairs: (system, the one it is held against), by position.
+        settings: seed, resamples, alpha.
+
+    Returns:
+        The columns of `PAIRS`: differences are system minus against, in the measure's unit; wins and verdict follow the
+        direction that is better; a p that does not exist is null. Holm's correction is over the pairs of one measure.
+    """
+    tested: dict[str, _Tests] = {}
+    for batch in _batches(measures, pairs):
+        tested |= _tested(batch, pairs, settings)
+    rows = [
+        (name, matched.better, systems[a], systems[b], *row)
+        for name, matched in measures.items()
+        for (a, b), row in zip(pairs, _rows(matched, tested[name], pairs, settings.alpha), strict=True)
+    ]
+    return pl.DataFrame(rows, schema=PAIRS, orient="row").with_columns(cs.float().fill_nan(None))
+
+
+class _Tests(NamedTuple):
+    differences: Matrix
+    low: Vector
+    high: Vector
+    t: Vector
+    randomised: Vector
+    tukey: Vector
+    effect: Vector
+
+
+def _batches(measures: Mapping[str, Matched], pairs: Sequence[tuple[int, int]]) -> Iterator[dict[str, Matched]]:
+    """Measures with equally many queries, few enough to be tested together."""
+    by_queries: dict[int, list[str]] = {}
+    for name, matched in measures.items():
+        by_queries.setdefault(matched.values.shape[1], []).append(name)
+    size = max(1, _ROWS // len(pairs))
+    for names in by_queries.values():
+        for start in range(0, len(names), size):
+            yield {name: measures[name] for name in names[start : start + size]}
+
+
+def _tested(batch: Mapping[str, Matched], pairs: Sequence[tuple[int, int]], settings: Settings) -> dict[str, _Tests]:
+    first, second = (list(side) for side in zip(*pairs, strict=True))
+    each = [without_residue(matched.values[first], matched.values[second]) for matched in batch.values()]
+    stacked = np.concatenate(each)
+    if stacked.shape[1] == 0:
+        none = np.full(len(pairs), np.nan)
+        return {name: _Tests(each[0], none, none, none, none, none, none) for name in batch}
+    low, high = bootstrap_interval(stacked, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples)
+    t = paired_t(stacked)
+    randomised = randomisation(stacked, seed=settings.seed, resamples=settings.resamples)
+    effect = effect_size(stacked)
+    results: dict[str, _Tests] = {}
+    for k, (name, matched) in enumerate(batch.items()):
+        here = slice(k * len(pairs), (k + 1) * len(pairs))
+        tukey = tukey_hsd(matched.values, pairs) if len(matched.values) > 2 else np.full(len(pairs), np.nan)
+        results[name] = _Tests(each[k], low[here], high[here], t[here], randomised[here], tukey, effect[here])
+    return results
+
+
+def _rows(
+    matched: Matched, tests: _Tests, pairs: Sequence[tuple[int, int]], alpha: float
+) -> Iterator[tuple[object, ...]]:
+    """The columns of `PAIRS` from `queries` on."""
+    means = row_means(matched.values)
+    differences = _without_residue_of_sums(tests.differences)
+    t_holm, randomised_holm = holm(tests.t), holm(tests.randomised)
+    towards = 1 if matched.better == "up" else -1
+    for k, (a, b) in enumerate(pairs):
+        signs = towards * np.sign(tests.differences[k])
+        yield (
+            matched.values.shape[1],
+            means[a],
+            means[b],
+            differences[k],
+            tests.low[k],
+            tests.high[k],
+            tests.t[k],
+            t_holm[k],
+            tests.randomised[k],
+            randomised_holm[k],
+            tests.tukey[k],
+            tests.effect[k],
+            int((signs > 0).sum()),
+            int((signs == 0).sum()),
+            int((signs < 0).sum()),
+            _verdict(towards * differences[k]),
+            bool(randomised_holm[k] <= alpha),
+        )
+
+
+def row_means(values: Matrix) -> list[float]:
+    """The mean of each row, compensated as everywhere; NaN where there is no query."""
+    return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
+
+
+def _without_residue_of_sums(differences: Matrix) -> list[float]:
+    """Means of the differences, 0 where they cancel out but for rounding, as 0.3 - 0.2 and 0 - 0.1 do."""
+    means = zip(row_means(differences), row_means(np.abs(differences)), strict=True)
+    return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
+
+
+def _verdict(gain: float) -> str | None:
+    if math.isnan(gain):
+        return None
+    return "better" if gain > 0 else "worse" if gain < 0 else "equal"

@@ -1,0 +1,100 @@
+"""Which provider of ir_measures computes a classic measure, and what it cannot compute without saying so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import ir_measures
+import polars as pl
+
+from goodgain.errors import MeasureError
+
+__all__ = ["check_provider", "chosen_provider"]
+
+_GDEVAL_MOST = 4
+
+
+def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
+    """The provider asked for, or the one ir_measures would pick for the measure.
+
+    Raises:
+        MeasureError: there is none that is installed and computes it.
+    """
+    known = ir_measures.providers.registry
+    if provider is not None and provider not in known:
+        raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")
+    candidates = ir_measures.DefaultPipeline.providers if provider is None else [known[provider]]
+    able = [one for one in candidates if one.supports(measure)]
+    chosen = next((one for one in able if one.is_available()), None)
+    if chosen is None:
+        whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
+        raise MeasureError(f"{measure}: {whom} computes it{_remedy(able)}")
+    return chosen
+
+
+def _remedy(able: Iterable[Any]) -> str:
+    ways = [one.install_instructions() or one.NAME for one in able]
+    return (
+        f" as installed here; {' or '.join(ways)}"
+        if ways
+        else " with these parameters; see ir-measur.es for what it takes"
+    )
+
+
+def check_provider(
+    host: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
+) -> None:
+    """Say what a provider cannot compute from this input, before it crashes or gives a wrong number.
+
+    Raises:
+        MeasureError: gdeval and ids it would cut or refuse; ranx under pandas 3; Bpref and a query with labels below 0
+            only.
+    """
+    names = ", ".join(map(str, measures))
+    if host.NAME == "pytrec_eval" and any(measure.NAME == "Bpref" for measure in measures):
+        _check_bpref(labels)
+    if host.NAME == "gdeval":
+        _check_gdeval(names, labels, ranking)
+    if host.NAME == "ranx":
+        _check_ranx(names)
+
+
+def _check_bpref(labels: pl.DataFrame) -> None:
+    """trec_eval's bpref writes outside its memory for such a query: pytrec_eval then crashes, or never ends."""
+    below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
+    if len(below_zero):
+        query_id = below_zero.get_column("query_id").sort()[0]
+        raise MeasureError(
+            f"Bpref: pytrec_eval crashes on a query that has labels below 0 only, and {query_id!r} is one; "
+            "leave Bpref out, or remove the labels of this query"
+        )
+
+
+def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+    """gdeval.pl cuts S-22 down to 22, merges 7 and 007, and dies on any other id that is no number."""
+    query_ids = pl.concat([labels.get_column("query_id"), ranking.get_column("query_id")]).unique().sort()
+    odd = query_ids.filter(~query_ids.str.contains(r"^(0|[1-9][0-9]{0,14})$"))
+    if len(odd):
+        raise MeasureError(
+            f"{names}: gdeval takes query ids that are numbers only, and there is {odd[0]!r}; number the queries, or write "
+            "nDCG(gains={1:1,2:3,3:7}), which is exponential gain for labels up to 3"
+        )
+    high = labels.get_column("relevance").filter(labels.get_column("relevance") > _GDEVAL_MOST)
+    if len(high):
+        raise MeasureError(
+            f"{names}: gdeval takes labels up to {_GDEVAL_MOST}, and there is {high[0]:g}; map the labels"
+        )
+    doc_ids = pl.concat([labels.get_column("doc_id"), ranking.get_column("doc_id")])
+    blank = doc_ids.filter(doc_ids.str.contains(r"\s"))
+    if len(blank):
+        raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave it out")
+
+
+def _check_ranx(names: str) -> None:
+    import pandas as pd
+
+    if int(pd.__version__.split(".")[0]) >= 3:
+        raise MeasureError(
+            f"{names}: ir_measures' ranx provider fails under pandas {pd.__version__}; install pandas<3, or name no provider"
+        )

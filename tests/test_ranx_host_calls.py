@@ -1,0 +1,239 @@
+"""Calls of `ranx.evaluate` with our measures: names, inputs, results and errors as a user meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import ranx
+
+import goodgain as gg
+import goodgain.hosts.ranx as host
+from goodgain.hosts.ranx import metrics
+
+QRELS = {"q1": {"a": 3, "b": 2, "c": 1}, "q2": {"d": 2, "e": 4}}
+RUN = pl.DataFrame(
+    {
+        "query_id": ["q1"] * 5 + ["q2"] * 2,
+        "iteration": [1, 1, 2, 2, 3, 1, 1],
+        "doc_id": ["a", "x", "a", "b", "-", "x", "e"],
+        "rank": [1, 2, 1, 2, 0, 1, 2],
+    }
+)
+
+
+def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
+    qrels, run = host.Qrels({"q": {"a": 1, "b": 1.8, "c": 2, "d": 2.6}}), host.Run({"q": dict.fromkeys("abcd", 1.0)})
+    found = ranx.evaluate(qrels, run, ["sre", "sre-l1", "sre-l2", "sre-l2.0", "sre@1-l2.5", "sre-l1.8", "sre-l3"])
+    assert list(found.values()) == [0.5, 1, 0.5, 0.5, 0.25, 0.75, 0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "says"),
+    [
+        ("avg_gain", "AvgGain@3"),
+        ("sre@0", "from 1"),
+        ("sre@x", "sre@3 to cut off"),
+        ("sre@3-l", "sre@3-l2.5"),
+        ("sre@3-l0", "above 0"),
+        ("sre-l-1", "sre@3-l2.5"),
+        ("num_iter@3", "takes no @i"),
+        ("num_dup-l3", "no parameter 'rel'"),
+        ("iterations_for_all_good_results@2", "takes no @i"),
+    ],
+)
+def test_a_metric_of_ours_that_cannot_be_read_is_one_clear_error(metric: str, says: str) -> None:
+    with pytest.raises(gg.MeasureError, match=says):
+        ranx.evaluate(QRELS, {"q1": {"a": 1.0}, "q2": {"d": 1.0}}, metric)
+
+
+def test_what_ranx_does_not_know_is_ranx_s_own_error() -> None:
+    with pytest.raises(ValueError, match="not supported"):
+        ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "ncg")
+
+
+def test_results_come_as_ranx_gives_them() -> None:
+    qrels, run = host.Qrels(QRELS), host.Run(RUN, name="agent")
+    assert ranx.evaluate(qrels, run, "srr") == pytest.approx((1 / 4 + 0) / 2)
+    assert ranx.evaluate(qrels, run, ["srr"]) == pytest.approx(1 / 8)
+    by_query = ranx.evaluate(qrels, run, ["srr", "ndcg@10"], return_mean=False, threads=1)
+    assert by_query["srr"].tolist() == [0.25, 0]
+    assert ranx.evaluate(qrels, run, "cg@2", return_mean=False, save_results_in_run=False).tolist() == [5, 4]
+    spread = ranx.evaluate(qrels, run, ["cg", "mrr"], return_std=True)
+    assert spread["cg"] == pytest.approx({"mean": 4.5, "std": 0.5})
+    assert run.mean_scores["cg"] == 4.5
+    assert run.std_scores["cg"] == 0.5
+    assert run.scores["cg"] == {"q1": 5, "q2": 4}
+    assert "cg@2" not in run.scores
+
+
+def test_nothing_is_saved_where_it_is_not_wanted() -> None:
+    run = host.Run(RUN)
+    ranx.evaluate(host.Qrels(QRELS), run, ["srr", "cg"], save_results_in_run=False)
+    assert not run.scores
+    assert not run.mean_scores
+
+
+def test_a_run_filled_in_any_order_saves_each_value_with_its_query() -> None:
+    run = ranx.Run()
+    run.add_score("q2", "e", 1.0)
+    run.add_score("q1", "x", 2.0)
+    assert not run.sorted
+    ranx.evaluate(host.Qrels(QRELS), run, "cg")
+    assert run.scores["cg"] == {"q1": 0, "q2": 4}
+
+
+def test_queries_that_differ_are_ranx_s_own_error_unless_they_are_made_comparable() -> None:
+    more = pl.concat([RUN, pl.DataFrame({"query_id": "q9", "iteration": [1], "doc_id": "z", "rank": [1]})])
+    qrels = host.Qrels(QRELS | {"q3": {"f": 2}})
+    with pytest.raises(AssertionError, match="do not match"):
+        ranx.evaluate(qrels, host.Run(more), "cg")
+    run = host.Run(more)
+    found = ranx.evaluate(qrels, run, ["cg", "iterations_for_all_good_results", "ndcg@10"], make_comparable=True)
+    assert found["cg"] == pytest.approx((5 + 4 + 0) / 3)
+    assert run.scores["iterations_for_all_good_results"] == {"q1": 2, "q2": 100, "q3": 100}
+    assert "q9" not in set(run.iterated.rows["query_id"])  # gone for ours as for ranx's
+
+
+def test_a_query_with_nothing_but_empty_iterations_is_one_with_searches() -> None:
+    rows = {"query_id": ["q1", "q2", "q2"], "iteration": [1, 1, 2], "doc_id": ["a", "-", "-"], "rank": [1, 0, 0]}
+    run = host.Run(pl.DataFrame(rows))
+    found = ranx.evaluate(host.Qrels(QRELS), run, ["num_iter", "cg", "ndcg@10"], return_mean=False)
+    assert found["num_iter"].tolist() == [1, 2]
+    assert found["ndcg@10"][1] == 0
+
+
+@pytest.mark.parametrize("qrels", [QRELS, ranx.Qrels(QRELS), host.Qrels(QRELS)], ids=["dict", "ranx", "ours"])
+@pytest.mark.parametrize("kind", ["dict", "ranx", "ours"])
+def test_dicts_and_ranx_s_own_classes_are_one_iteration(qrels: Any, kind: str) -> None:
+    flat = {"q1": {"a": 3.0, "x": 2.0, "b": 1.0}, "q2": {"x": 2.0, "e": 1.0}}
+    run = {"dict": flat, "ranx": ranx.Run(flat), "ours": host.Run(flat)}[kind]
+    found = ranx.evaluate(qrels, run, ["sre", "srr", "num_iter", "cg@1", "ndcg@10", "mrr"])
+    wanted = {"sre": 7 / 12, "srr": 0, "num_iter": 1, "cg@1": 4.5, "mrr": 0.75}
+    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
+
+
+def test_ours_pair_the_queries_of_dicts_by_id() -> None:
+    run = {"q2": {"e": 1.0}, "q1": {"a": 1.0, "b": 1.0}}
+    assert ranx.evaluate(QRELS, run, "cg", return_mean=False).tolist() == [4, 5]
+
+
+def test_qrels_are_saved_as_ranx_saves_them(tmp_path: Path) -> None:
+    qrels = host.Qrels(QRELS)
+    qrels.save(str(tmp_path / "qrels.trec"))
+    assert ranx.Qrels.from_file(str(tmp_path / "qrels.trec")).to_dict() == qrels.to_dict() == QRELS
+
+
+def test_a_later_iteration_of_a_plain_run_is_one_notice() -> None:
+    plain = ranx.Run({"q1": {"a": 1.0}, "q2": {"e": 1.0}})
+    with pytest.warns(gg.GoodgainNotice, match="no iterations in this run") as said:
+        ranx.evaluate(ranx.Qrels(QRELS), plain, ["sre@2", "cg@3", "srr@2-l3", "ndcg@10"])
+    assert len(said) == 1
+    assert said[0].filename != metrics.__file__
+
+
+@pytest.mark.parametrize(
+    "documents", [["ab cd", '"', "😀é", "d\t1", "x" * 1_000_000], ["a" * 50 + "1", "a" * 50 + "2"]]
+)
+def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
+    rows = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": documents + documents, "score": 0.0})
+    labels = {"q": dict.fromkeys(documents, 2)}
+    found = ranx.evaluate(host.Qrels(labels), host.Run(rows), ["num_good", "num_dup", "recall@100"])
+    assert found == {"num_good": len(documents), "num_dup": len(documents), "recall@100": 1}
+    plain = {"q": {doc: 1.0 for doc in documents if len(doc) < 100}}
+    assert ranx.evaluate(host.Qrels(plain), ranx.Run(plain), "num_unique") == len(plain["q"])
+
+
+def test_bare_arrays_have_no_ids_and_are_one_clear_error() -> None:
+    arrays = host.Run(RUN).to_typed_list()
+    labels = host.Qrels(QRELS).to_typed_list()
+    with pytest.raises(gg.InputError, match=r"ids of documents.*ranx\.Run"):
+        ranx.evaluate(labels, arrays, "srr")
+    assert ranx.evaluate(labels, arrays, "mrr") == 0.75
+    with pytest.raises(gg.InputError, match=r"goodgain\.hosts\.ranx\.Run"):
+        ranx.evaluate(host.Qrels(QRELS), np.zeros((2, 1, 2)), "srr")
+
+
+def test_fractional_labels_are_kept_and_a_plain_ranx_qrels_has_cut_them() -> None:
+    labels = {"q": {"a": 2.9, "b": 1.8}}
+    run = host.Run({"q": {"a": 2.0, "b": 1.0}})
+    kept = ranx.evaluate(host.Qrels(labels), run, ["cg", "sre-l2.5", "dcg@1"])
+    assert kept == pytest.approx({"cg": 2.9, "sre-l2.5": 0.5, "dcg@1": 2.9})
+    cut = ranx.evaluate(ranx.Qrels(labels), run, ["cg", "dcg@1"])
+    assert cut == {"cg": 2, "dcg@1": 2}
+
+
+def test_labels_by_iteration_hold_for_ours_and_a_classic_metric_says_what_it_takes() -> None:
+    rows = pl.DataFrame({"query_id": "q", "iteration": ["1", "2"], "doc_id": "a", "relevance": [2.0, 4.0]})
+    with pytest.warns(gg.GoodgainNotice, match="differ"):
+        qrels = host.Qrels(rows, labels="iteration")
+    run = host.Run(pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "a"], "rank": 1}))
+    assert ranx.evaluate(qrels, run, "cg") == 2
+    with pytest.warns(gg.GoodgainNotice, match="largest label"):
+        assert ranx.evaluate(qrels, run, "dcg@1") == 4
+
+
+def test_a_query_without_any_label_is_one_clear_error() -> None:
+    with pytest.raises(gg.InputError, match="'q2' has no label"):
+        ranx.evaluate({"q1": {"a": 2}, "q2": {}}, {"q1": {"a": 1.0}, "q2": {"b": 1.0}}, "cg")
+
+
+def test_the_ledger_is_made_once_for_each_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[float] = []
+    real, quiet = metrics.counted, metrics.count
+
+    def first(*args: Any) -> Any:
+        made.extend(args[2])
+        return real(*args)
+
+    def later(*args: Any, **options: Any) -> Any:
+        made.extend(options["rels"])
+        return quiet(*args, **options)
+
+    monkeypatch.setattr(metrics, "counted", first)
+    monkeypatch.setattr(metrics, "count", later)
+    ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), ["ndcg@10", "cg", "srr@2", "sre", "cg-l3", "rag@1-l3", "num_iter"])
+    assert made == [2, 3]
+
+
+def test_what_would_part_ranking_and_iterations_is_refused() -> None:
+    run, qrels = host.Run(RUN), host.Qrels(QRELS)
+    for refused in (lambda: run.add_score("q1", "z", 1.0), lambda: run.add_multi(["q1"], [["z"]], [[1.0]])):
+        with pytest.raises(gg.InputError, match="made whole"):
+            refused()
+    with pytest.raises(gg.InputError, match="-lN after a metric"):
+        qrels.set_relevance_level(2)
+    with pytest.raises(gg.InputError, match=r"ranx\.Run\(path\)"):
+        host.Run.from_file("agent.run")
+    with pytest.raises(gg.InputError, match=r"ranx\.Qrels\(path\)"):
+        host.Qrels.from_file("qrels.txt")
+
+
+def test_the_flattening_order_is_the_run_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "agent.run"
+    path.write_text("q 1 x 1 2 t\nq 1 y 2 1 t\nq 2 a 1 1 t\n")
+    qrels = host.Qrels({"q": {"a": 2}})
+    values = [ranx.evaluate(qrels, host.Run(path, order=order), "mrr") for order in ("seen", "interleaved", "last")]
+    assert values == pytest.approx([1 / 3, 1 / 2, 1])
+    assert host.Run(path).name == "agent"
+    assert host.Run(path, "mine").name == "mine"
+    with pytest.raises(gg.InputError, match="order"):
+        host.Run(path, order="best")
+
+
+def test_registering_twice_and_unregistering_leave_ranx_as_it_was() -> None:
+    host.register()
+    host.register()
+    assert ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "cg") == 4.5
+    host.unregister()
+    try:
+        host.unregister()
+        with pytest.raises(ValueError, match="not supported"):
+            ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "cg")
+        assert ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "mrr") == 0.75
+    finally:
+        host.register()
+    assert ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "cg") == 4.5

@@ -1,0 +1,71 @@
+"""What the README shows is executed, and says the truth."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from goodgain.measures import MEASURES
+from tables import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
+COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith("goodgain ")]
+PYTHON = [text for kind, text in BLOCKS if kind == "python"]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "qrels_examples", tmp_path / "qrels_examples")
+    return tmp_path
+
+
+def output(command: str, folder: Path) -> str:
+    arguments = shlex.split(command, comments=True)[1:]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-m", "goodgain", *arguments], cwd=folder, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_readme_runs(command: str, checkout: Path) -> None:
+    shown = output(command, checkout)
+    assert shown or "-o " in command
+
+
+def test_the_picture_is_what_is_printed(checkout: Path) -> None:
+    picture = next(text for kind, text in BLOCKS if not kind and "┏" in text)
+    assert output(COMMANDS[0], checkout).split() == picture.split()
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_python_of_the_readme_runs(code: str, checkout: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=checkout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "SRR" in done.stdout
+
+
+def test_the_table_of_measures_has_each_with_its_direction() -> None:
+    rows = dict(re.findall(r"^\| (`[^|]*`) \|([^|]*)\|", README, flags=re.MULTILINE))
+    listed = {re.sub("@i", "", name): better for names, better in rows.items() for name in re.findall("`(.*?)`", names)}
+    assert set(listed) == set(MEASURES)
+    for name, better in listed.items():
+        assert better.strip("* ") in (MEASURES[name].declaration.better, "")
+
+
+def test_make_demo_scores_examples_that_exist(checkout: Path) -> None:
+    make = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"-m goodgain (.*?)(?<!\\)\n", make, flags=re.DOTALL)
+    assert len(commands) == 3
+    for command in commands:
+        assert output("goodgain " + command.replace("\\\n", " "), checkout)
