@@ -1,0 +1,64 @@
+"""How well found documents agree with given groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from goodgain.errors import InputError
+
+__all__ = ["Agreement", "agreement"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Pairwise: of the pairs of results that were joined (precision), or that belong together (recall), the share that
+    is both. B-cubed: the same share for each result's own group, averaged over the results. Where there is nothing to
+    find, or nothing was found, the share is 1.
+
+    Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    bcubed_precision: float
+    bcubed_recall: float
+    bcubed_f1: float
+    results: int
+
+
+def agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
+    """Compare the `document` of each row with its group in `gold`, within its scope."""
+    groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
+    if len(groups) != rows.height:
+        raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
+    counted = rows.select("scope", "document", gold=groups).drop_nulls()
+    cells = (
+        counted.group_by("scope", "document", "gold")
+        .agg(both=pl.len().cast(pl.Float64))
+        .with_columns(
+            found=pl.col("both").sum().over("scope", "document"), given=pl.col("both").sum().over("scope", "gold")
+        )
+    )
+    joined = _pairs_in(counted.group_by("scope", "document").agg(n=pl.len()))
+    related = _pairs_in(counted.group_by("scope", "gold").agg(n=pl.len()))
+    right = _pairs_in(cells.select(n="both"))
+    pairwise = _with_f1(right / joined if joined else 1.0, right / related if related else 1.0)
+    results = counted.height
+    means = cells.select(
+        precision=(pl.col("both") ** 2 / pl.col("found")).sum(), recall=(pl.col("both") ** 2 / pl.col("given")).sum()
+    ).row(0)
+    bcubed = _with_f1(*(mean / results if results else 1.0 for mean in means))
+    return Agreement(*pairwise, *bcubed, results)
+
+
+def _pairs_in(sizes: pl.DataFrame) -> float:
+    size = pl.col("n").cast(pl.Float64)
+    return float(sizes.select((size * (size - 1) / 2).sum()).item())
+
+
+def _with_f1(precision: float, recall: float) -> tuple[float, float, float]:
+    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0

@@ -1,0 +1,119 @@
+"""From shared keys to candidate pairs, with a bound on what one key can cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from goodgain.dedup.keys import STRONG_KINDS, Policy
+from goodgain.dedup.records import Records
+from goodgain.dedup.types import TYPES
+
+__all__ = ["Cut", "candidate_pairs"]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What the bound on pairs left uncompared: how many buckets of one kind of key, and how many of their pairs."""
+
+    kind: str
+    buckets: int
+    pairs: int
+
+    def __str__(self) -> str:
+        what = "mixed groups" if self.kind == "group" else f"keys of kind {self.kind}"
+        return f"{self.buckets:,} {what} cut, {self.pairs:,} of their pairs left out"
+
+
+def candidate_pairs(keys: pl.DataFrame, records: Records, policy: Policy, limit: int) -> tuple[pl.DataFrame, list[Cut]]:
+    """The pairs `left < right` of records that share a key, each once; and what was cut.
+
+    A bucket is all records of one key. Where it would give more than `limit` pairs, its records are put in an order in
+    which like stands beside like, and each is compared with the nearest only.
+    """
+    members = _members(keys, records, policy)
+    buckets = members.group_by("key").agg(
+        size=pl.len().cast(pl.Int64), open=pl.col("settled").not_().sum().cast(pl.Int64)
+    )
+    buckets = buckets.with_columns(
+        pairs=pl.col("open") * (pl.col("open") - 1) // 2 + pl.col("open") * (pl.col("size") - pl.col("open"))
+    )
+    members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
+    small = _all_pairs(members.filter(pl.col("pairs") <= limit))
+    large, cuts = _near_pairs(members.filter(pl.col("pairs") > limit), records, limit)
+    return pl.concat([small, large]).unique(), cuts
+
+
+def _members(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
+    """The keys, and whether the record is settled there: of two settled ones, nothing is left to find out.
+
+    A URL that names its document whatever it is compared with settles it: results of one page meet under the page's
+    key, and those of two pages are different. So what shares no more than a title need not be compared.
+    """
+    if policy != "standard":
+        return keys.with_columns(settled=pl.lit(False))
+    named = [name for name, row in TYPES.items() if row.url == "item"]
+    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(named)).to_series()
+    decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
+    return keys.with_columns(settled=by_url.gather(keys["record"])).with_columns(
+        settled=pl.col("settled") & ~pl.col("kind").is_in(decides_first)
+    )
+
+
+def _all_pairs(members: pl.DataFrame) -> pl.DataFrame:
+    """In each bucket, each open record with all that follow it: the open ones stand first."""
+    members = _placed(members.sort("key", "settled", "record"))
+    spans = members.filter(~pl.col("settled")).select(
+        "key", "record", begin=pl.col("place") + 1, width=pl.col("end") - pl.col("place") - 1
+    )
+    return _pairs(members, spans).drop("key")
+
+
+def _near_pairs(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[Cut]]:
+    """In each bucket, each open record with the nearest in the order of texts (of addresses, for the key of a page)."""
+    texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
+    places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
+    order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
+    members = members.join(places, on="record").with_columns(order=order)
+    members = _placed(members.sort("key", "order"))
+    sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
+    reach = limit // (pl.col("open") * sides)
+    strong = pl.col("kind").is_in(STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
+    reach = pl.when(strong).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
+    spans = (
+        members.filter(~pl.col("settled"))
+        .with_columns(
+            begin=pl.max_horizontal(pl.col("place") - reach, "start"),
+            end=pl.min_horizontal(pl.col("place") + reach + 1, "end"),
+        )
+        .select("key", "record", "begin", width=pl.col("end") - pl.col("begin"))
+    )
+    pairs = _pairs(members, spans).filter(pl.col("left") != pl.col("right")).unique()
+    taken = pairs.group_by("key").agg(taken=pl.len().cast(pl.Int64))
+    counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(taken, on="key", how="left")
+    left_out = counts.with_columns(left_out=pl.col("pairs") - pl.col("taken").fill_null(0)).filter(
+        pl.col("left_out") > 0
+    )
+    cuts = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
+    return pairs.drop("key"), [Cut(*row) for row in cuts.iter_rows()]
+
+
+def _placed(members: pl.DataFrame) -> pl.DataFrame:
+    """Members of sorted buckets with their place, and where their bucket starts and ends."""
+    members = members.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
+    start = pl.col("place").first().over("key")
+    return members.with_columns(start=start, end=start + pl.col("size"))
+
+
+def _pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """The record of each span with each of the `width` members from `begin` on, the smaller number left."""
+    widths = spans["width"].to_numpy()
+    left = np.repeat(spans["record"].to_numpy(), widths)
+    shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)
+    right = members["record"].to_numpy()[shift + np.arange(len(left))]
+    lesser, greater = np.minimum(left, right), np.maximum(left, right)
+    keys = pl.Series(np.repeat(spans["key"].to_numpy(), widths), dtype=pl.UInt64)
+    schema = {"key": pl.UInt64, "left": pl.UInt32, "right": pl.UInt32}
+    return pl.DataFrame({"key": keys, "left": lesser, "right": greater}, schema=schema)

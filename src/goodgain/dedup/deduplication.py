@@ -1,0 +1,193 @@
+"""The way from a results frame to documents: rows, records, candidates, verdicts, groups, names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+from narwhals.typing import IntoFrame
+
+from goodgain.dedup.agreement import Agreement, agreement
+from goodgain.dedup.candidates import candidate_pairs
+from goodgain.dedup.explanation import Explanation, explain
+from goodgain.dedup.groups import group
+from goodgain.dedup.keys import Policy, candidate_keys
+from goodgain.dedup.naming import name_documents
+from goodgain.dedup.records import Level, Records, collapse, comparable_rows
+from goodgain.dedup.rows import RUN_ORDER, SCOPES, holds_only_ids, read_rows
+from goodgain.dedup.summary import Summary, count_rules
+from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
+from goodgain.errors import InputError, notice
+
+__all__ = ["Deduplication", "deduplicate"]
+
+_IDENTICAL_CONFIDENCE = 1.0
+_TOLD = ("document", "duplicate_of", "rule", "confidence")
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """Results with their documents, and how they were found.
+
+    `frame` has the rows of the input, in its order and kind, and the columns `document`, `duplicate_of` (the row of the
+    first occurrence in the same query and system, counted from 0; null for a first), `rule` and `confidence` (null
+    for a first). The value itself is taken for that frame by everything that reads data frames through narwhals.
+    """
+
+    frame: Any
+    summary: Summary
+    policy: Policy
+    _rows: pl.DataFrame = field(repr=False)
+    _records: Records = field(repr=False)
+
+    def __narwhals_dataframe__(self) -> Any:
+        # What narwhals calls on a frame it does not know; it has no public name for what stands behind one it knows.
+        return nw.from_native(self.frame, eager_only=True)._compliant_frame
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
+
+    def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
+        """Why the results of `document` are one: pair by pair the rule, the fields, the confidence.
+
+        With `other`, why two documents are not one. Raises InputError if there is no such document.
+        """
+        return explain(self._rows, self._records, self.policy, document, other, query_id)
+
+    def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
+        """How well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
+
+        `gold` is a column of the frame, or one group a row (null: not to be counted). Groups are within a query.
+        """
+        if isinstance(gold, str):
+            gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
+        return agreement(self._rows, gold)
+
+
+def deduplicate(
+    results: IntoFrame,
+    *,
+    policy: Policy = "standard",
+    across: Collection[str] = ("system",),
+    trust_doc_id: bool | None = None,
+    level: Level = "passage",
+    pairs_a_key: int = 10_000,
+) -> Deduplication:
+    """Find out which results of a query are the same document.
+
+    `results` is a results frame (or a run: query_id, doc_id, ...) of any engine that narwhals knows. `policy` is "id"
+    (item ids and equal URLs only), "standard", or "content" (copies under another address are repeats). Results are
+    deduplicated together within a query, over the columns that `across` names: by default the systems of a query
+    together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
+    doc_ids alone decide; by default they do in a frame that has nothing else, a run. `level="document"` takes a passage
+    for the document it is from. `pairs_a_key` bounds what results that share one key can cost.
+
+    Raises InputError if the frame has no query_id, or nothing to know documents by. Source: the two-phase
+    deduplication of the Retrieved Good Gain guideline.
+
+    >>> import polars as pl
+    >>> urls = ["https://example.org/a?utm_source=x", "http://www.example.org/a/"]
+    >>> found = deduplicate(pl.DataFrame({"query_id": "q1", "rank": [1, 2], "url": urls}))
+    >>> found.frame["document"].to_list(), found.frame["rule"].to_list()
+    (['http://www.example.org/a/', 'http://www.example.org/a/'], [None, 'url'])
+    """
+    _check_options(policy, across, level, pairs_a_key)
+    frame = nw.from_native(results)
+    frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+    trusted = holds_only_ids(frame) if trust_doc_id is None else trust_doc_id
+    rows = read_rows(frame, across)
+    records = _with_apart(collapse(comparable_rows(rows, trusted=trusted, level=level), trusted=trusted), policy)
+
+    pairs, cuts = candidate_pairs(candidate_keys(records, policy), records, policy, pairs_a_key)
+    verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
+    groups = group(records, pairs, verdicts, policy, pairs_a_key)
+    documents = _documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
+    documents = _with_rules(documents, records, pairs, verdicts, policy)
+
+    rows = rows.select("row", "scope", "query_id", "system").with_columns(record=records.of_row)
+    rows = rows.join(documents.select("row", *_TOLD), on="row", how="left", maintain_order="left")
+    same, different, undecided = count_rules(verdicts)
+    summary = Summary(
+        results=documents.height,
+        documents=documents.select("scope", "document").n_unique(),
+        duplicates=len(documents) - documents["duplicate_of"].null_count(),
+        records=records.frame.height,
+        pairs=pairs.height,
+        same=same,
+        different=different,
+        undecided=undecided,
+        refused=groups.refused,
+        cuts=[*cuts, *groups.cuts],
+    )
+    if summary.cuts:
+        left_out = "; ".join(map(str, summary.cuts))
+        notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
+    told = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _TOLD]
+    return Deduplication(frame.with_columns(*told).to_native(), summary, policy, rows, records)
+
+
+def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
+    if policy not in get_args(Policy):
+        raise InputError(f"There is no policy {policy!r}: take one of {', '.join(get_args(Policy))}.")
+    if level not in get_args(Level):
+        raise InputError(f"There is no level {level!r}: take one of {', '.join(get_args(Level))}.")
+    if isinstance(across, str) or not set(across) <= set(SCOPES):
+        raise InputError(f"across={across!r} is no list of {' and '.join(SCOPES)}: these are what it can join.")
+    if pairs_a_key < 1:
+        raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
+
+
+def _with_apart(records: Records, policy: Policy) -> Records:
+    """Mark the records of which two are not the same although they say the same: a bare title, or nothing."""
+    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
+    same = verify(records, doubtful, doubtful, policy).same
+    apart = pl.Series(doubtful[~same], dtype=pl.UInt32)
+    frame = records.frame.with_columns(apart=pl.col("record").is_in(apart.implode()))
+    return Records(frame, records.of_row, records.attributes, records.trusted)
+
+
+def _documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
+    """The rows that hold a result, in the order of their runs, each with its document and first occurrence."""
+    found = rows.select("row", "scope", "query_id", "system", *RUN_ORDER).with_columns(record=records.of_row)
+    found = found.filter(pl.col("record").is_not_null()).sort("system", *RUN_ORDER, "row", nulls_last=True)
+    found = found.with_columns(document=name_documents(records, groups, found))
+    first = pl.col("row", "record").first().over("query_id", "system", "scope", "document").name.prefix("first_")
+    found = found.with_columns(first)
+    return found.with_columns(
+        duplicate_of=pl.when(pl.col("row") != pl.col("first_row")).then(pl.col("first_row").cast(pl.Int64))
+    )
+
+
+def _with_rules(
+    found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
+) -> pl.DataFrame:
+    """The rule that makes each repeat the same as its first occurrence; where it is so by way of others, the rule
+    that ties it to these most surely."""
+    ties = found.filter(pl.col("duplicate_of").is_not_null()).select(
+        "first_record", "record", left=pl.min_horizontal("first_record", "record"),
+        right=pl.max_horizontal("first_record", "record"),
+    ).unique()  # fmt: skip
+    told = verify(records, ties["left"].to_numpy(), ties["right"].to_numpy(), policy)
+    alike = (ties["left"] == ties["right"]).to_numpy() & ~told.same
+    rule = np.where(alike, IDENTICAL, told.rule)
+    sure = np.where(alike, _IDENTICAL_CONFIDENCE, told.confidence)
+    direct = told.same | alike
+    ties = ties.with_columns(rule=pl.Series(rule, dtype=pl.UInt8), confidence=pl.Series(sure)).filter(direct)
+
+    edges = pairs.with_columns(rule=pl.Series(verdicts.rule), confidence=pl.Series(verdicts.confidence))
+    edges = edges.filter(verdicts.same)
+    ends = pl.concat([edges.select("rule", "confidence", record=end) for end in ("left", "right")])
+    strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
+    found = found.join(ties, on=["first_record", "record"], how="left", maintain_order="left")
+    found = found.join(strongest, on="record", how="left", suffix="_tie", maintain_order="left")
+    repeat = pl.col("duplicate_of").is_not_null()
+    names = dict(enumerate(RULE_NAMES))
+    rule_name = pl.coalesce("rule", "rule_tie").replace_strict(names, return_dtype=pl.String)
+    return found.with_columns(
+        rule=pl.when(repeat).then(rule_name),
+        confidence=pl.when(repeat).then(pl.coalesce("confidence", "confidence_tie")),
+    )

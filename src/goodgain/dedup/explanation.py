@@ -1,0 +1,120 @@
+"""Why results are, or are not, the same document: pair by pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from goodgain.dedup.evidence import Evidence
+from goodgain.dedup.keys import Policy
+from goodgain.dedup.records import Records
+from goodgain.dedup.types import GENERIC, pair_type
+from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, verify
+from goodgain.errors import InputError
+
+__all__ = ["Explanation", "explain"]
+
+_MOST_PAIRS = 10_000
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The results of a document and what was found out about each pair of them.
+
+    `results`: row, query_id, system, document. `pairs`: query_id, row and other_row, same, rule, confidence, type (the
+    row of the table of types that held), agreed and differed (names of fields). A pair of one document that is not the
+    `same` by itself is so by way of others. `left_out` counts pairs beyond the 10,000 that are shown.
+    """
+
+    document: str
+    other: str | None
+    results: pl.DataFrame
+    pairs: pl.DataFrame
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        head = f"{self.document}: {self.results.height:,} results"
+        if self.other is not None:
+            head = f"{self.document} and {self.other}"
+        lines = [head]
+        for pair in self.pairs.iter_rows(named=True):
+            verdict = f"same ({pair['confidence']:g})" if pair["same"] else "different"
+            if not pair["same"] and self.other is None:
+                verdict += ", joined by way of others"
+            lines.append(
+                f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict} "
+                f"by {pair['rule']}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
+                f"differed: {', '.join(pair['differed']) or 'nothing'}"
+            )
+        if self.left_out:
+            lines.append(f"  and {self.left_out:,} further pairs")
+        return "\n".join(lines)
+
+
+def explain(
+    rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
+) -> Explanation:
+    """Compare again the results of a document with each other, or with those of another."""
+    if query_id is not None:
+        rows = rows.filter(pl.col("query_id") == query_id)
+    first = _results(rows, document, query_id)
+    second = _results(rows, other, query_id) if other is not None else first
+    pairs = first.join(second, on="scope", suffix="_b")
+    if other is None:
+        pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
+    pairs = pairs.sort("row", "row_b")
+    shown = pairs.head(_MOST_PAIRS)
+    results = first if other is None else pl.concat([first, second])
+    return Explanation(
+        document,
+        other,
+        results.select("row", "query_id", "system", "document"),
+        _explained(shown, records, policy),
+        pairs.height - shown.height,
+    )
+
+
+def _results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
+    found = rows.filter(pl.col("document") == document)
+    if found.is_empty():
+        where = f" in query {query_id}" if query_id is not None else ""
+        raise InputError(f"There is no document {document!r}{where}: take a name from the column document.")
+    return found
+
+
+def _explained(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
+    left = pairs.select(pl.min_horizontal("record", "record_b")).to_series().to_numpy()
+    right = pairs.select(pl.max_horizontal("record", "record_b")).to_series().to_numpy()
+    verdicts = verify(records, left, right, policy)
+    apart = records.frame["apart"].to_numpy()
+    alike = (left == right) & ~verdicts.same & ~apart[left]
+    types, agreed, differed = _field_by_field(records, left, right)
+    return pairs.select("query_id", "row", other_row="row_b").with_columns(
+        same=pl.Series(verdicts.same | alike),
+        rule=pl.Series([RULE_NAMES[place] for place in np.where(alike, IDENTICAL, verdicts.rule)], dtype=pl.String),
+        confidence=pl.Series(np.where(alike, 1.0, verdicts.confidence)),
+        type=pl.Series(types, dtype=pl.String),
+        agreed=pl.Series(agreed, dtype=pl.List(pl.String)),
+        differed=pl.Series(differed, dtype=pl.List(pl.String)),
+    )
+
+
+def _field_by_field(
+    records: Records, left: np.ndarray, right: np.ndarray
+) -> tuple[list[str], list[list[str]], list[list[str]]]:
+    """The row of the table that holds for each pair, and the names that agree and that differ."""
+    types, agreed, differed = [], [], []
+    kinds = records.frame["type"]
+    for one, two in zip(left.tolist(), right.tolist(), strict=True):
+        kind = pair_type(kinds[one], kinds[two])
+        evidence = Evidence(
+            records, kind or GENERIC, kind is not None, np.array([one], np.uint32), np.array([two], np.uint32)
+        )
+        looked_at = ("doc_id", "url", *evidence.kind.item_ids, *evidence.kind.reject, *evidence.kind.weights, "title")
+        compared = {name: evidence.compare(name) for name in dict.fromkeys(looked_at)}
+        types.append(kind.name if kind else "incompatible")
+        agreed.append([name for name, (yes, _) in compared.items() if yes[0]])
+        differed.append([name for name, (_, no) in compared.items() if no[0]])
+    return types, agreed, differed

@@ -1,0 +1,34 @@
+"""Hashes of what records say: equal in every process, on every machine, and whatever else is in the frame."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import polars as pl
+
+from goodgain.dedup.attributes import ITEM_IDS, USED
+
+__all__ = ["CONTENT", "content_hashes", "text_names"]
+
+#: What is content: title, snippet and fields; not the ids and addresses under which it is found.
+CONTENT = ("title", "snippet", "parent", *sorted(USED - {*ITEM_IDS, "parent_url"}), "rest")
+_ALL = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT)
+
+
+def content_hashes(frame: pl.DataFrame) -> pl.Series:
+    """A hash of all that each record says."""
+    return _hashes(frame, _ALL, 16)
+
+
+def text_names(frame: pl.DataFrame) -> pl.Series:
+    """`text:` and a hash of the content of each record: the name of what has no other."""
+    return "text:" + _hashes(frame, CONTENT, 8)
+
+
+def _hashes(frame: pl.DataFrame, names: Iterable[str], size: int) -> pl.Series:
+    # Only what is there counts: a column that other rows have must not change the hash of this one.
+    said = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    lines = frame.select(pl.concat_str(said, separator="\x1e", ignore_nulls=True)).to_series()
+    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
+    return pl.Series(digests, dtype=pl.String)

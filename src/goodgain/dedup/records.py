@@ -1,0 +1,157 @@
+"""Rows made comparable, and rows that say the same collapsed into one record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goodgain.dedup.attributes import USED, read_attributes
+from goodgain.dedup.texts import normalise_texts, text_length
+from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, types_beside
+from goodgain.dedup.urls import parse_url
+from goodgain.dedup.values import normalise_ids
+
+__all__ = ["LONG_ENOUGH", "Level", "Records", "collapse", "comparable_rows"]
+
+Level = Literal["passage", "document"]
+
+#: A snippet of this many characters is enough to know a text again.
+LONG_ENOUGH = 50
+_FORMS = ("url", "page", "item", "choice", "beyond_start")
+_NO_FORMS = (None,) * len(_FORMS)
+
+
+@dataclass(frozen=True)
+class Records:
+    """What there is to compare.
+
+    `frame` has one row for each different record, in an order that does not depend on the rows' order; `of_row` gives
+    the record of each row (null: the row holds no result); `attributes` are the ids and fields that occur.
+    """
+
+    frame: pl.DataFrame
+    of_row: pl.Series
+    attributes: tuple[str, ...]
+    trusted: bool
+    _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def codes(self, *names: str) -> npt.NDArray[np.int64]:
+        """A column (the first of several that is not null) as numbers: equal for equal values, -1 for null."""
+        if names not in self._codes:
+            values = self.frame.select(value=pl.coalesce(names))
+            numbered = values.drop_nulls().unique().with_row_index("code")
+            found = values.join(numbered, on="value", how="left", maintain_order="left")["code"]
+            self._codes[names] = found.cast(pl.Int64).fill_null(-1).to_numpy()
+        return self._codes[names]
+
+
+def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
+    """The rows with everything that is compared in its comparable form, one column for each id and field in use."""
+    names = rows["type"].unique().drop_nulls()
+    known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
+    made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
+        type=rows["type"].replace_strict(known, default=GENERIC.name, return_dtype=pl.String),
+        title=normalise_texts(rows["title"]),
+        snippet=normalise_texts(rows["snippet"]),
+    )
+    for columns in read_attributes(rows):
+        made = made.join(columns, on="row", how="left", maintain_order="left")
+    made = _with_parents(_with_titles(made), level)
+    made = pl.concat([made, _urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
+    return made if trusted else made.with_columns(doc_id=normalise_ids(made["doc_id"]))
+
+
+def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
+    """Rows that say the same become one record."""
+    attributes = tuple(name for name in rows.columns if name in USED and rows[name].null_count() < rows.height)
+    identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
+    ordered = (
+        rows.filter(pl.col("scope").is_not_null())
+        .sort(identity)
+        .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
+    )
+    frame = ordered.group_by("record", maintain_order=True).agg(
+        pl.col(*identity, "page", "choice", "beyond_start").first(),
+        pl.col("url").min(),
+        pl.len().alias("rows"),
+    )
+    names = {raw: [name for row in types_beside(raw) for name in row.item_ids if name in attributes] for raw in TYPES}
+    has_item_id = pl.any_horizontal(
+        pl.lit(False),
+        *(
+            (pl.col("type") == kind) & pl.any_horizontal(pl.col(ids).is_not_null())
+            for kind, ids in names.items()
+            if ids
+        ),
+    )
+    frame = frame.with_columns(snippet_length=text_length(pl.col("snippet"))).with_columns(
+        # What says too little to be known again: equal ones are not taken for one document.
+        vague=~(
+            has_item_id
+            | pl.col("doc_id").is_not_null()
+            | pl.col("item").is_not_null()
+            | (pl.col("snippet_length") >= LONG_ENOUGH)
+        )
+    )
+    frame = frame.with_columns(reissued=_reissued(attributes))
+    of_row = (
+        rows.select("row")
+        .join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")["record"]
+    )  # fmt: skip
+    return Records(frame, of_row, attributes, trusted)
+
+
+def _reissued(attributes: tuple[str, ...]) -> pl.Expr:
+    """Whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
+
+    They have different item ids, addresses, or fields that a document has one of. Such an id says nothing.
+    """
+    rows = TYPES.values()
+    one_each = {name for row in rows for name in (*row.item_ids, *row.reject) if name not in row.lenient_ids}
+    named = pl.col("type").is_in([row.name for row in rows if row.url == "item"])
+    kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
+    telling = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
+    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in telling]
+    return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
+
+
+def _urls(urls: pl.Series) -> pl.DataFrame:
+    unique = urls.unique().drop_nulls()
+    found = [parse_url(url) or _NO_FORMS for url in unique.to_list()]
+    columns = zip(*found, strict=True) if found else [()] * len(_FORMS)
+    forms = {
+        name: pl.Series(column, dtype=pl.Boolean if name == "beyond_start" else pl.String)
+        for name, column in zip(_FORMS, columns, strict=True)
+    }
+    parsed = pl.DataFrame({"raw": unique, **forms})
+    return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
+
+
+def _with_titles(rows: pl.DataFrame) -> pl.DataFrame:
+    """Where the title of a type is one of its fields (the subject of an email), either stands for the other."""
+    for row in TYPES.values():
+        if row.title in rows.columns and row.title != "title":
+            title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
+            rows = rows.with_columns(title=title)
+    return rows
+
+
+def _with_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
+    """The address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
+    passage = pl.col("type") == "passage"
+    for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
+        if name not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, pl.String).alias(name))
+    rows = rows.with_columns(raw_url=pl.when(passage).then(pl.coalesce("parent_url", "raw_url")).otherwise("raw_url"))
+    if level == "document":
+        known = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
+        rows = rows.with_columns(
+            type=pl.when(passage).then(pl.lit(PARENT.name)).otherwise("type"),
+            doc_id=pl.when(passage & known).then("parent").otherwise("doc_id"),
+            **{name: pl.when(~passage).then(name) for name in ("snippet", "rest", "chunk_id", "offset", "chunk")},
+        )
+    return rows

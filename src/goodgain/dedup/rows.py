@@ -1,0 +1,113 @@
+"""A results or run frame, from any data frame engine, as the columns that deduplication reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.schema import EMPTY_DOC
+
+__all__ = ["RUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
+
+#: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
+SCOPES = ("query_id", "system")
+
+_TEXTS = ("doc_id", "type", "url", "title", "snippet")
+#: Where a result stands in a run, from the widest to the narrowest.
+RUN_ORDER = ("turn", "iteration", "search", "rank")
+_EVIDENCE = ("url", "title", "snippet", "ids", "fields")
+
+
+def holds_only_ids(frame: nw.DataFrame[Any]) -> bool:
+    """Whether a frame has nothing but doc_ids to know documents by, as a run has."""
+    found = set(frame.columns)
+    return "doc_id" in found and not found & {*_EVIDENCE, "type"}
+
+
+def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame:
+    """One row a result, in the frame's order: row, scope, query_id, system, place in the run, texts, ids and fields.
+
+    `scope` numbers the sets of rows that are deduplicated together; it is null where the row holds no result.
+    """
+    found = set(frame.columns)
+    if "query_id" not in found:
+        raise InputError(f"No column query_id in the results, only {', '.join(sorted(found)) or 'none'}: name it so.")
+    if not found & {*_EVIDENCE, "doc_id"}:
+        raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
+    system = "system" if "system" in found else "tag" if "tag" in found else None
+    wanted = [*(name for name in (*RUN_ORDER, *_TEXTS, "ids", "fields") if name in found)]
+    rows = frame.select("query_id", *wanted, *([system] if system else [])).to_polars()
+    if system:
+        rows = rows.rename({system: "system"})
+    _check_columns(rows)
+    rows = _with_all_columns(rows).with_row_index("row")
+    if rows["query_id"].null_count():
+        place = rows["query_id"].is_null().arg_max()
+        raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
+    apart = [name for name in SCOPES if name not in across]
+    return _with_scope(rows, apart, only_ids=holds_only_ids(frame))
+
+
+def _check_columns(rows: pl.DataFrame) -> None:
+    for name in ("ids", "fields"):
+        if name not in rows.columns:
+            continue
+        kind = rows.schema[name]
+        pairs = isinstance(kind, pl.List) and (kind.inner == pl.Null or _is_pair(kind.inner))
+        if not (pairs or isinstance(kind, pl.Struct) or kind == pl.Null):
+            raise InputError(
+                f"Column {name} of the results holds {kind}: give lists of {{name, value}}, or one struct a row."
+            )
+
+
+def _is_pair(inner: Any) -> bool:
+    return isinstance(inner, pl.Struct) and {"name", "value"} <= {part.name for part in inner.fields}
+
+
+def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """The texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
+    texts = {name: _text(rows, name) for name in ("query_id", "system", *_TEXTS)}
+    numbers = {
+        name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
+        for name in RUN_ORDER
+    }
+    bags = {name: pl.col(name) if name in rows.columns else pl.lit(None) for name in ("ids", "fields")}
+    return rows.select(**texts, **numbers, **bags).with_columns(
+        doc_id=pl.when(pl.col("doc_id").str.strip_chars() != EMPTY_DOC).then(pl.col("doc_id").str.strip_chars())
+    )
+
+
+def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
+    if name not in rows.columns:
+        return pl.lit(None, pl.String)
+    text = pl.col(name).cast(pl.String)
+    return text if name in ("query_id", "system") else pl.when(text.str.contains(r"\S")).then(text)
+
+
+def _with_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
+    """Number the scopes in the order of their names; rows that hold no result belong to none."""
+    evidence = pl.any_horizontal(
+        pl.col("doc_id", "url", "title", "snippet").is_not_null(),
+        *(_has_pairs(rows, name) for name in ("ids", "fields")),
+    )
+    # In a run, `-` or null says that nothing was found; among results the rank says it.
+    a_result = evidence if only_ids else evidence | (pl.col("rank") > 0).fill_null(False)
+    if not apart:
+        rows = rows.with_columns(scope=pl.lit(0, pl.UInt32))
+    else:
+        scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
+        rows = rows.join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
+    return rows.with_columns(scope=pl.when(a_result).then("scope"))
+
+
+def _has_pairs(rows: pl.DataFrame, name: str) -> pl.Expr:
+    kind = rows.schema[name]
+    if isinstance(kind, pl.List):
+        return (pl.col(name).list.len() > 0).fill_null(False)
+    if isinstance(kind, pl.Struct):
+        return pl.any_horizontal(pl.col(name).struct.field("*").is_not_null())
+    return pl.lit(False)

@@ -1,0 +1,59 @@
+"""What a deduplication did, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodgain.dedup.candidates import Cut
+from goodgain.dedup.verify import RULE_NAMES, RULES, UNDECIDED, Verdicts
+
+__all__ = ["Summary", "count_rules"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How many results became how many documents, and how.
+
+    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` those that none
+    decided, which stay apart. `refused` counts joins that would have put two proven different into one group, `cuts`
+    what the bound on the pairs of one key left uncompared. Documents are counted by query.
+    """
+
+    results: int
+    documents: int
+    duplicates: int
+    records: int
+    pairs: int
+    same: Mapping[str, int]
+    different: Mapping[str, int]
+    undecided: int
+    refused: int
+    cuts: Sequence[Cut]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.results:,} results, {self.documents:,} documents, {self.duplicates:,} repeats within a run",
+            f"{self.records:,} different records, {self.pairs:,} pairs compared: {sum(self.same.values()):,} the same, "
+            f"{sum(self.different.values()):,} different, {self.undecided:,} undecided (kept apart)",
+        ]
+        lines += [f"  same by {name}: {count:,}" for name, count in self.same.items()]
+        lines += [f"  different by {name}: {count:,}" for name, count in self.different.items()]
+        if self.refused:
+            lines.append(f"{self.refused:,} joins refused: they would have put two proven different into one document")
+        lines += [str(cut) for cut in self.cuts]
+        return "\n".join(lines)
+
+
+def count_rules(verdicts: Verdicts) -> tuple[dict[str, int], dict[str, int], int]:
+    """How many pairs each rule found the same and different, and how many none decided."""
+    same = np.bincount(verdicts.rule[verdicts.same], minlength=len(RULE_NAMES)).tolist()
+    other = np.bincount(verdicts.rule[~verdicts.same], minlength=len(RULE_NAMES)).tolist()
+    names = RULE_NAMES[: len(RULES)]
+    return (
+        {name: same[place] for place, name in enumerate(names) if same[place]},
+        {name: other[place] for place, name in enumerate(names) if other[place]},
+        other[UNDECIDED],
+    )

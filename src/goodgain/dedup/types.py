@@ -1,0 +1,218 @@
+"""The table of document types: what identifies a result of each, what tells two apart, what each agreement weighs.
+
+A new type is one `DocumentType` in `TYPES`; a field that is not plain text also gets its kind in `KINDS`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+__all__ = ["GENERIC", "KINDS", "PARENT", "TYPES", "DocumentType", "Kind", "canonical_name", "pair_type", "types_beside"]
+
+
+@dataclass(frozen=True)
+class DocumentType:
+    """One row of the table of types.
+
+    `item_ids` are names in `ids`; `lenient_ids` those of them that never tell two results apart; the others are names
+    in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL). Each of `further_keys` is a set
+    of fields that together make two results candidates. `url` says what a URL of this type names: the item, the item
+    if its path goes beyond a start page, or nothing. `title` is the field that is the title of this type.
+    """
+
+    name: str
+    item_ids: tuple[str, ...] = ()
+    lenient_ids: frozenset[str] = frozenset()
+    further_keys: tuple[tuple[str, ...], ...] = ()
+    required: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    title: str = "title"
+    url: Literal["item", "item beyond the start page", "nothing"] = "item"
+    goes_with: tuple[str, ...] = ("generic",)
+
+
+GENERIC = DocumentType("generic", weights={"title": 0.5, "snippet": 0.6})
+
+#: What a passage is at level "document": the whole that it was cut from.
+PARENT = DocumentType(
+    "passage_parent", item_ids=("parent",), weights={"title": 0.5}, goes_with=("generic", "web_page", "file")
+)
+
+#: From the least specific on: where two compatible types meet, the later row holds.
+_ROWS = (
+    GENERIC,
+    DocumentType("web_page", weights={"title": 0.5, "snippet": 0.6, "published": 0.3, "author": 0.2}),
+    DocumentType(
+        "file",
+        item_ids=("file_id", "unique_id", "item_id"),
+        further_keys=(("file_name",),),
+        reject=("file_name", "file_type"),
+        weights={
+            "title": 0.4,
+            "file_name": 0.4,
+            "snippet": 0.6,
+            "modified_time": 0.4,
+            "author": 0.2,
+            "modified_by": 0.2,
+            "file_type": 0.1,
+        },
+        goes_with=("generic", "web_page"),
+    ),
+    DocumentType(
+        "email",
+        item_ids=("message_id",),
+        further_keys=(("received", "sender"),),
+        reject=("received", "sender", "subject"),
+        weights={"received": 0.7, "sender": 0.3, "recipients": 0.3, "subject": 0.3, "snippet": 0.4},
+        title="subject",
+        url="nothing",
+    ),
+    DocumentType(
+        "event",
+        item_ids=("occurrence_id",),
+        further_keys=(("start", "end", "title"),),
+        required=("start", "end"),
+        reject=("start", "end", "organizer", "title"),
+        weights={"start": 0.25, "end": 0.25, "title": 0.5, "organizer": 0.5, "snippet": 0.4},
+        url="nothing",
+    ),
+    DocumentType(
+        "message",
+        item_ids=("message_id",),
+        further_keys=(("sender", "sent"),),
+        reject=("sent", "sender", "channel"),
+        weights={"sent": 0.3, "sender": 0.3, "channel": 0.2, "snippet": 0.7},
+        url="item beyond the start page",
+    ),
+    DocumentType(
+        "person",
+        item_ids=("alias", "principal_name", "address"),
+        lenient_ids=frozenset({"address"}),
+        # Names are mostly too short to be keys alone; where the fields of two agree enough, one of these does.
+        further_keys=(("title", "company"), ("title", "department")),
+        reject=("alias", "principal_name"),
+        weights={"display_name": 0.5, "department": 0.2, "company": 0.2, "office": 0.2, "job_title": 0.2},
+        title="display_name",
+        url="item beyond the start page",
+    ),
+    DocumentType(
+        "passage",
+        item_ids=("chunk_id",),
+        further_keys=(("parent", "offset"), ("parent", "chunk"), ("parent", "snippet")),
+        required=("parent",),
+        reject=("parent", "offset", "chunk"),
+        weights={"parent": 0.4, "offset": 0.6, "chunk": 0.6, "snippet": 0.6},
+        url="nothing",
+        goes_with=(),
+    ),
+    DocumentType(
+        "transcript",
+        item_ids=("occurrence_id",),
+        further_keys=(("start", "title"),),
+        reject=("start", "end"),
+        weights={"title": 0.4, "start": 0.4, "end": 0.2, "snippet": 0.6},
+    ),
+    PARENT,
+)
+
+TYPES: Mapping[str, DocumentType] = MappingProxyType({row.name: row for row in _ROWS})
+
+_SPECIFICITY = {name: place for place, name in enumerate(TYPES)}
+
+#: How the values of an id or field are made comparable (see values.py).
+Kind = Literal["id", "text", "time", "number", "mailbox", "mailboxes", "extension", "url"]
+
+_OF_FIELDS: dict[str, Kind] = {
+    "received": "time",
+    "sent": "time",
+    "start": "time",
+    "end": "time",
+    "published": "time",
+    "modified_time": "time",
+    "sender": "mailbox",
+    "organizer": "mailbox",
+    "author": "mailbox",
+    "modified_by": "mailbox",
+    "recipients": "mailboxes",
+    "file_type": "extension",
+    "offset": "number",
+    "chunk": "number",
+    "parent": "id",
+    "parent_url": "url",
+}
+_OF_IDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
+
+#: A name that is not here is `text`.
+KINDS: Mapping[str, Kind] = MappingProxyType(_OF_IDS | _OF_FIELDS)
+
+#: Names that adapters meet, and ours. Spelling (FileId, fileId, file-id) needs no entry: `canonical_name` sees to it.
+SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {
+        "drive_item_id": "item_id",
+        "internet_message_id": "message_id",
+        "received_time": "received",
+        "received_date_time": "received",
+        "date_time_received": "received",
+        "date_time_sent": "sent",
+        "sent_date_time": "sent",
+        "from": "sender",
+        "to": "recipients",
+        "start_time": "start",
+        "start_date_time": "start",
+        "end_time": "end",
+        "end_date_time": "end",
+        "organiser": "organizer",
+        "published_date": "published",
+        "date_published": "published",
+        "last_modified": "modified_time",
+        "last_modified_time": "modified_time",
+        "last_modified_date_time": "modified_time",
+        "last_modified_by": "modified_by",
+        "filename": "file_name",
+        "filetype": "file_type",
+        "file_extension": "file_type",
+        "extension": "file_type",
+        "email_address": "address",
+        "mail": "address",
+        "user_principal_name": "principal_name",
+        "upn": "principal_name",
+        "office_location": "office",
+        "company_name": "company",
+        "parent_id": "parent",
+        "parent_doc_id": "parent",
+        "parent_uri": "parent_url",
+        "chunk_index": "chunk",
+        "chunk_number": "chunk",
+    }
+)
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = re.compile(r"[\s\-.:/]+")
+
+
+def canonical_name(name: str) -> str:
+    """The snake_case name that the tables use for a type, an id or a field.
+
+    >>> canonical_name("FileId"), canonical_name("last-modified time"), canonical_name("receivedDateTime")
+    ('file_id', 'modified_time', 'received')
+    """
+    spelled = _SEPARATORS.sub("_", _WORD_STARTS.sub("_", name.strip())).lower().strip("_")
+    return SYNONYMS.get(spelled, spelled)
+
+
+def pair_type(first: str, second: str) -> DocumentType | None:
+    """The row that holds where a result of type `first` meets one of type `second`; None if they are incompatible."""
+    low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
+    row = TYPES[high]
+    return row if low == high or low in row.goes_with else None
+
+
+def types_beside(name: str) -> tuple[DocumentType, ...]:
+    """The rows that can hold for a result of this type, its own first: what it may be compared by."""
+    held = {row.name: row for other in TYPES if (row := pair_type(name, other)) is not None}
+    return (held.pop(name), *held.values())

@@ -1,0 +1,270 @@
+"""URLs in the forms that comparison needs: normalised, the page it names, the page with what its query selects."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from goodgain.dedup.parameters import (
+    INDEX_NAMES,
+    NO_ADDRESS,
+    PAGE_NUMBERS,
+    SELECTING,
+    START_PAGES,
+    VIEW_LABELS,
+    is_tracking,
+)
+
+__all__ = ["Url", "choices_differ", "normalise_url", "parse_url"]
+
+
+class Url(NamedTuple):
+    """One URL in its forms.
+
+    `normalised` still leads to the page; `page` is host and path alone, the form that candidates share; `item` is the
+    page with its query, equal for equal items; `choice` holds the parameters that select content; `beyond_start` says
+    that the path goes beyond a start page.
+    """
+
+    normalised: str
+    page: str
+    item: str
+    choice: str
+    beyond_start: bool
+
+
+_SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+#: What nearly all are: an address in which nothing has to be put right but its parameters.
+_COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
+_IGNORED = re.compile(r"[\t\r\n]")
+_BLANK = "".join(map(chr, range(33))) + "\u00a0"
+_BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
+_PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
+_PORT = re.compile(r":([0-9]*)$")
+_DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@/]*")
+_PLAIN_QUERY = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|]*")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DECODED_IN_PATH = _UNRESERVED | frozenset("!$'()*,:;@")
+_ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|%]+")
+_SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sessionid|session_id|sid|cfid|cftoken)=[^/;]*", re.IGNORECASE)
+_COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
+
+
+def normalise_url(url: str | None) -> str | None:
+    """The URL without what does not tell one page from another; None for what is no place (javascript:, data:, blank).
+
+    Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
+    sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
+    3986, section 6.2.
+
+    >>> normalise_url("HTTP://Example.ORG:80/%7Eann/?b=2&utm_source=x&a=1")
+    'http://example.org/~ann/?a=1&b=2'
+    """
+    parsed = parse_url(url) if url else None
+    return parsed.normalised if parsed else None
+
+
+def parse_url(url: str) -> Url | None:
+    """All forms of one URL; None if it names no place."""
+    common = _COMMON.fullmatch(url)
+    if common:
+        scheme, netloc, path, query = common.groups("")
+        fragment = ""
+    else:
+        scheme, netloc, path, query, fragment = _parts(url)
+        if scheme in NO_ADDRESS:
+            return None
+        path = _path(path)
+    try:
+        host, bare_host = _host(netloc, scheme)
+    except ValueError:  # no such place can be, yet the same words are the same thing
+        text = _trimmed(url)
+        return Url(text, text, text, "", True)
+    if "/." in path:
+        path = _without_dots(path)
+    if netloc and not path:
+        path = "/"
+    parameters = _parameters(query, plain=common is not None) if query else []
+    if not host and path.startswith("//"):
+        path = "/" + path.lstrip("/")
+    if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
+        return None
+
+    own_path = _page_path(path)
+    page, tail = bare_host + own_path, ""
+    if fragment:
+        route = _escape(fragment, _UNRESERVED)
+        tail = "" if route.startswith(":~:") else "#" + route
+        if route.startswith(("/", "!/")):  # the page is made in the browser: the route is its path
+            own_path += "#" + route.rstrip("/")
+            page = bare_host + own_path
+    if not host and scheme not in ("", "file"):
+        page = f"{scheme}:{page}"
+    rooted = host or (scheme == "file" and path.startswith("/"))
+    start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
+    normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
+    item, choice = _item(page, parameters) if parameters else (page, "")
+    return Url(normalised, page, item, choice, own_path not in START_PAGES)
+
+
+def choices_differ(first: str, second: str) -> bool:
+    """Whether two `choice`s select different content: a parameter both have differs, or the number of the page."""
+    one, two = _choice_values(first), _choice_values(second)
+    if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in PAGE_NUMBERS):
+        return True
+    return any(one[name] != two[name] for name in one.keys() & two.keys())
+
+
+def _choice_values(choice: str) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for part in choice.split("&") if choice else ():
+        name, _, value = part.partition("=")
+        values.setdefault(name, []).append(value)
+    return values
+
+
+def _parts(url: str) -> tuple[str, str, str, str, str]:
+    """Scheme, authority, path, query and fragment, read as a browser's address line reads them."""
+    text = _trimmed(url)
+    if "\\" in text:
+        end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
+        text = text[:end].replace("\\", "/") + text[end:]
+    match = _SPLIT.fullmatch(text)
+    if match is None:  # cannot be: every string has this form
+        return "", "", text, "", ""
+    scheme, netloc, path, query, fragment = (part or "" for part in match.groups())
+    scheme = scheme.lower()
+    if scheme in ("http", "https") and not netloc:
+        netloc, slash, path = path.lstrip("/").partition("/")
+        path = slash + path
+    elif scheme and not netloc and ("." in scheme or _PORT_AND_PATH.match(path)):
+        netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path: what stands first is no scheme
+        scheme, path = "http", slash + path
+    elif not scheme and not netloc and (host := _BARE_HOST.match(text)):
+        netloc, path = host[0], path[len(host[0]) :]
+    if netloc and not scheme:
+        scheme = "https"
+    return scheme, netloc, path, query, fragment
+
+
+def _trimmed(url: str) -> str:
+    return _IGNORED.sub("", url.strip(_BLANK))
+
+
+@lru_cache(maxsize=65_536)
+def _host(netloc: str, scheme: str) -> tuple[str, str]:
+    """The authority without user information and default port, and the same without the labels of a view (www, m).
+
+    Raises ValueError for what cannot be a host.
+    """
+    if not netloc:
+        return "", ""
+    name, port = netloc.rpartition("@")[2], ""
+    if found := _PORT.search(name):
+        name, port = name[: found.start()], found[1].lstrip("0")
+    if port == _DEFAULT_PORTS.get(scheme):
+        port = ""
+    name = _ascii_host(name).rstrip(".")
+    if not name:
+        return "", ""
+    if _HOST.fullmatch(name) is None:
+        raise ValueError(name)
+    tail = f":{port}" if port else ""
+    labels = name.split(".")
+    while len(labels) > 2 and labels[0] in VIEW_LABELS:
+        del labels[0]
+    if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+        del labels[1]
+    return name + tail, ".".join(labels) + tail
+
+
+def _ascii_host(name: str) -> str:
+    if "%" in name:
+        name = unquote(name, errors="strict")
+    if name.isascii():
+        return name.lower()
+    import idna  # only hosts with other letters need its tables
+
+    try:
+        return idna.encode(name, uts46=True, transitional=False).decode("ascii")
+    except idna.IDNAError:
+        return name.lower().encode("idna").decode("ascii")  # the older standard, as browsers do for symbols
+
+
+def _path(path: str) -> str:
+    if ";" in path or "%3" in path:
+        path = _SESSION_IN_PATH.sub("", path)
+    if "/(" in path:
+        path = _COOKIELESS.sub("", path)
+    if _PLAIN_PATH.fullmatch(path) is None:
+        path = _escape(path, _DECODED_IN_PATH)
+    return path
+
+
+def _without_dots(path: str) -> str:
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments:
+        if segment == ".." and len(kept) > 1:
+            kept.pop()
+        elif segment not in (".", ".."):
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/".join(kept)
+
+
+def _page_path(path: str) -> str:
+    name = path[path.rfind("/") + 1 :]
+    if name and name != "amp" and name[0] not in "iIdD":  # nearly all
+        return path
+    if INDEX_NAMES.fullmatch(name) and len(name) < len(path):
+        path = path[: -len(name)]
+    return path.rstrip("/").removesuffix("/amp").rstrip("/")
+
+
+def _parameters(query: str, *, plain: bool) -> list[str]:
+    """The parameters that are left, sorted; a plain query has no escapes."""
+    kept = []
+    for part in query.replace("&amp;", "&").split("&"):
+        if not part:
+            continue
+        if not plain and _PLAIN_QUERY.fullmatch(part) is None:
+            part = _escape(part, _UNRESERVED)
+        name, _, value = part.partition("=")
+        if not is_tracking(name.lower(), value):
+            kept.append(part)
+    kept.sort()
+    return kept
+
+
+def _item(page: str, parameters: list[str]) -> tuple[str, str]:
+    """The page with its query, and the selecting part of that query; the first page and AMP views leave no trace."""
+    kept, chosen = [], []
+    for parameter in parameters:
+        name, _, value = parameter.replace("+", "%20").partition("=")
+        lower = name.lower()
+        if (lower in PAGE_NUMBERS and value == "1") or (lower == "amp" and value in ("", "1", "true")):
+            continue
+        kept.append(f"{name}={value}")
+        if lower in SELECTING:
+            chosen.append(f"{lower}={value}")
+    return (page + "?" + "&".join(kept) if kept else page), "&".join(sorted(chosen))
+
+
+def _escape(text: str, decoded: frozenset[str]) -> str:
+    return _ESCAPES.sub(lambda match: _decoded(match[0], decoded), text)
+
+
+def _decoded(text: str, decoded: frozenset[str]) -> str:
+    if text == "%":
+        return "%25"
+    if not text.startswith("%"):
+        return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+    character = chr(int(text[1:], 16))
+    return character if character in decoded else text.upper()
