@@ -34,11 +34,17 @@ from goodgain.version import __version__
 
 if TYPE_CHECKING:
     from goodgain.comparison import Comparison, compare
+    from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
 
 #: Where the names are that cost their libraries only when used.
-_LATER = {"Comparison": "goodgain.comparison", "compare": "goodgain.comparison"}
+_LATER = (
+    dict.fromkeys(("Comparison", "compare"), "goodgain.comparison")
+    | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
+    | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -58,6 +64,7 @@ __all__ = [
     "SRR",
     "AvgGain",
     "Comparison",
+    "Deduplication",
     "GoodgainError",
     "GoodgainNotice",
     "InputError",
@@ -74,13 +81,19 @@ __all__ = [
     "Scores",
     "__version__",
     "compare",
+    "convert_traces",
+    "deduplicate",
     "evaluate",
     "flatten",
     "ledger",
     "nCG",
     "nDCGG",
     "read_qrels",
+    "read_results",
     "read_run",
+    "read_traces",
+    "to_run",
     "write_qrels",
+    "write_results",
     "write_run",
 ]

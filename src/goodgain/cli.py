@@ -26,6 +26,7 @@ from goodgain.compare_command import compare_files, compare_options
 from goodgain.comparison_tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.measures import MEASURES
+from goodgain.trace_commands import convert, dedup
 
 __all__ = ["main", "program"]
 
@@ -242,6 +243,10 @@ def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
     QRELS and RUN are what evaluate takes. Exit status 3: a line given with --require does not hold.
     """
     compare_files(qrels, runs, **options)
+
+
+program.add_command(convert)
+program.add_command(dedup)
 
 
 def _err(text: str) -> None:

@@ -57,7 +57,7 @@ def check_provider(
     if host.NAME == "gdeval":
         _check_gdeval(names, labels, ranking)
     if host.NAME == "ranx":
-        _check_ranx(names)
+        _check_ranx(names, labels, ranking)
 
 
 def _check_bpref(labels: pl.DataFrame) -> None:
@@ -91,10 +91,16 @@ def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> No
         raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave it out")
 
 
-def _check_ranx(names: str) -> None:
+def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
     import pandas as pd
 
     if int(pd.__version__.split(".")[0]) >= 3:
         raise MeasureError(
             f"{names}: ir_measures' ranx provider fails under pandas {pd.__version__}; install pandas<3, or name no provider"
+        )
+    judged, found = (set(frame.get_column("query_id")) for frame in (labels, ranking))
+    if judged != found:
+        raise MeasureError(
+            f"{names}: ir_measures' ranx provider takes a run only if it has results for just the queries of the qrels, and "
+            f"{min(judged ^ found)!r} is in one of them only; name no provider"
         )

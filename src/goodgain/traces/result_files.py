@@ -16,7 +16,14 @@ from goodgain.traces.rows import RESULTS_SCHEMA
 
 __all__ = ["check_results_name", "read_results", "write_results"]
 
-_NUMBERS = {"turn", "iteration", "search", "rank"}
+_NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
+#: What deduplication adds; a file may have it or not.
+_DEDUPLICATED: dict[str, Any] = {
+    "document": pl.String,
+    "duplicate_of": pl.Int64,
+    "rule": pl.String,
+    "confidence": pl.Float64,
+}
 
 
 def check_results_name(path: Path) -> None:
@@ -54,7 +61,8 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
         content = path.read_bytes()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}); write the results again") from error
-    columns: dict[str, list[Any]] = {name: [] for name in RESULTS_SCHEMA}
+    schema = dict(RESULTS_SCHEMA) | _DEDUPLICATED
+    columns: dict[str, list[Any]] = {name: [] for name in schema}
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -65,7 +73,8 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
         for name, column in columns.items():
             column.append(_value(name, row.get(name), at))
-    return pl.DataFrame(columns, schema=RESULTS_SCHEMA)
+    frame = pl.DataFrame(columns, schema=schema)
+    return frame if frame["document"].null_count() < frame.height else frame.drop(_DEDUPLICATED)
 
 
 def _value(name: str, value: Any, at: str) -> Any:
@@ -73,7 +82,7 @@ def _value(name: str, value: Any, at: str) -> Any:
         return None
     if name in ("ids", "fields"):
         return [{"name": key, "value": str(text)} for key, text in an_object(value, f"{at}/{name}").items()]
-    if name in _NUMBERS or name == "score":
+    if name in _NUMBERS or name in ("score", "confidence"):
         kinds: tuple[type, ...] = (int,) if name in _NUMBERS else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise InputError(f"{at}/{name}: expected a number, found {kind_of(value)}; write the results again")

@@ -1,0 +1,76 @@
+"""goodgain convert and goodgain dedup, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+
+import goodgain as gg
+from tables import ROOT
+from test_command_line import goodgain
+
+FIXTURES = ROOT / "tests" / "traces" / "fixtures"
+WEB = ROOT / "docs" / "web_search.jsonl"
+
+
+def test_a_log_goes_to_scores_in_two_commands(tmp_path: Path) -> None:
+    out, err = goodgain("convert", FIXTURES / "langchain" / "state.json", "-o", tmp_path / "agent.run")
+    assert out == ""
+    assert "searches" in err
+    query_id = (tmp_path / "agent.run").read_text().split()[0]
+    doc_id = (tmp_path / "agent.run").read_text().split()[2]
+    (tmp_path / "qrels").write_text(f"{query_id} 0 {doc_id} 2\n")
+    out, _ = goodgain("evaluate", tmp_path / "qrels", tmp_path / "agent.run", "CG NumIter")
+    values = dict(line.split("\t") for line in out.splitlines())
+    assert values["CG"] == "2.0000"
+    assert float(values["NumIter"]) >= 1
+    written = gg.read_run(tmp_path / "agent.run").frame
+    read = gg.to_run(gg.read_traces(FIXTURES / "langchain" / "state.json"))
+    assert written.select("query_id", "iteration", "doc_id").equals(read.select("query_id", "iteration", "doc_id"))
+
+
+def test_results_are_deduplicated_explained_and_read_again(tmp_path: Path) -> None:
+    out, err = goodgain("dedup", WEB, "-o", tmp_path / "d.jsonl")
+    assert out == ""
+    assert "20 results, 8 documents" in err
+    again = gg.read_results(tmp_path / "d.jsonl")
+    found = gg.deduplicate(gg.read_results(WEB))
+    assert again["document"].to_list() == found.frame["document"].to_list()
+    document = again.filter(pl.col("duplicate_of").is_not_null())["document"][0]
+    out, _ = goodgain("dedup", WEB, "-o", tmp_path / "e.parquet", "--explain", document)
+    assert "same" in out
+    assert gg.to_run(again)["doc_id"].n_unique() == 8
+
+
+def test_a_conversion_that_fails_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text('{"messages": [{"role": "user", "con')
+    for arguments in (
+        [],
+        ["--format", "openai_chat"],
+        ["--format", "no such format"],
+        ["--dedup", "id", "--tools", "x"],
+    ):
+        _, err = goodgain("convert", tmp_path / "cut.json", "-o", tmp_path / "a.run", *arguments, status=2)
+        assert err.splitlines()[-1].startswith("goodgain: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.json"]
+
+
+def test_policies_of_deduplication_are_those_of_the_package() -> None:
+    help_text = subprocess.run(
+        [sys.executable, "-m", "goodgain", "dedup", "-h"], capture_output=True, text=True, check=True
+    ).stdout
+    for policy in ("standard", "id", "content"):
+        assert policy in help_text
+        gg.deduplicate(pl.DataFrame({"query_id": "q", "rank": [1], "url": ["https://example.org/"]}), policy=policy)  # type: ignore[arg-type]  # one of them
+
+
+def test_results_keep_what_a_log_says(tmp_path: Path) -> None:
+    goodgain(
+        "convert", FIXTURES / "langchain" / "state.json", "-o", tmp_path / "a.run", "--results", tmp_path / "r.jsonl"
+    )
+    rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert {"query_id", "search_query", "status", "iteration"} <= set(rows[0])
