@@ -1,0 +1,66 @@
+"""How rows of one document are known: by its ids, or in Polars by a number made of them, which is sooner grouped."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.schema import EMPTY_DOC
+
+__all__ = ["BY_IDS", "BY_NUMBER", "Key", "Numbered", "numbered_rows"]
+
+
+class Key(NamedTuple):
+    """What rows of one document of a query have in common.
+
+    Attributes:
+        columns: those that are equal.
+        carried: what else is kept of the rows of a document.
+        clash: where two documents have met in one key; None where that cannot be.
+    """
+
+    columns: list[str]
+    carried: list[nw.Expr]
+    clash: nw.Expr | None
+
+
+BY_IDS = Key(["query_id", "doc_id"], [], None)
+BY_NUMBER = Key(
+    ["key"],
+    [nw.col("query_id").min(), nw.col("check").min(), nw.col("check").max().alias("other_check")],
+    (nw.col("check") != nw.col("other_check")) | (nw.col("check") != nw.col("judged_check")).fill_null(False),
+)
+
+
+class Numbered(NamedTuple):
+    """Run and qrels with numbers in place of ids.
+
+    Attributes:
+        run: query_id (a number), iteration, is_result, key and check: two hashes of query and document, by different
+            seeds. Where two documents have one key, their checks differ.
+        qrels: key, judged_check, relevance.
+        query_ids: number of a query -> its id.
+    """
+
+    run: nw.LazyFrame[Any]
+    qrels: nw.LazyFrame[Any]
+    query_ids: pl.Series
+
+
+def numbered_rows(run: pl.DataFrame, qrels: pl.DataFrame) -> Numbered | None:
+    """Rows with numbers in place of ids, if the rows of each query stand together, as in nearly every file."""
+    query_ids = run.get_column("query_id").rle().struct.field("value")
+    if not query_ids.is_unique().all():
+        return None
+    key, check = (pl.col("query_id").hash(seed) ^ pl.col("doc_id").hash(seed + 1) for seed in (1, 3))
+    rows = run.select(
+        "iteration",
+        query_id=run.get_column("query_id").rle_id(),
+        key=key,
+        check=check,
+        is_result=pl.col("doc_id") != EMPTY_DOC,
+    )
+    judgments = qrels.select("relevance", key=key, judged_check=check)
+    return Numbered(nw.from_native(rows.lazy()), nw.from_native(judgments.lazy()), query_ids)
