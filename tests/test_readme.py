@@ -23,7 +23,8 @@ PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    shutil.copytree(ROOT / "qrels_examples", tmp_path / "qrels_examples")
+    for folder in ("qrels_examples", "docs", "tests/traces/fixtures"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
 
@@ -37,10 +38,20 @@ def output(command: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_readme_runs(command: str, checkout: Path) -> None:
-    shown = output(command, checkout)
-    assert shown or "-o " in command
+@pytest.mark.parametrize("block", [text for kind, text in BLOCKS if kind == "sh" and "goodgain " in text])
+def test_the_commands_of_the_readme_run_one_after_the_other(block: str, checkout: Path) -> None:
+    for command in (line for line in block.splitlines() if line.startswith("goodgain ")):
+        shown = output(command, checkout)
+        assert shown or "-o " in command
+
+
+def test_the_table_of_deduplication_is_what_the_code_above_it_prints(checkout: Path) -> None:
+    code = next(code for code in PYTHON if "deduplicate" in code)
+    printed = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True).stdout
+    shown = re.findall(r"^\| with(?:out)? deduplication \| (.*?) \| (.*?) \| (.*?) \|", README, flags=re.MULTILINE)
+    found = [tuple(map(float, values)) for values in re.findall(r"SRE=(\S+), SRR=(\S+), CG=([0-9.]+)", printed)]
+    assert [tuple(map(float, row)) for row in shown] == [pytest.approx(values, abs=0.005) for values in found]
+    assert len(shown) == 2
 
 
 def test_the_picture_is_what_is_printed(checkout: Path) -> None:

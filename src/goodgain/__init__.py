@@ -53,6 +53,10 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_LATER[name]), name)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "CG",
     "DCGG",

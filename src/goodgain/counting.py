@@ -60,7 +60,7 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
         counted = _per_iteration_by_number(run, qrels, rels)
     if counted is None:
         rows = deferred(nw.from_native(run)).with_columns((nw.col("doc_id") != EMPTY_DOC).alias("is_result"))
-        counted = _per_iteration(rows, carried_to(rows, judgments), rels, labels, BY_IDS)
+        counted = _per_iteration(rows, _returned(rows), carried_to(rows, judgments), rels, labels, BY_IDS)
     numbered = _dense(counted)
     renumbered = _renumbered(numbered)
     lowest: Any = numbered.get_column("number").min()
@@ -74,21 +74,27 @@ def _per_iteration_by_number(run: pl.DataFrame, qrels: pl.DataFrame, rels: Seque
     numbered = numbered_rows(run, qrels)
     if numbered is None:
         return None
-    counted = _per_iteration(numbered.run, numbered.qrels, rels, None, BY_NUMBER)
+    counted = _per_iteration(numbered.run, numbered.returned, numbered.qrels, rels, None, BY_NUMBER)
     if counted.get_column("clashes").sum():
         return None
     return counted.with_columns(numbered.query_ids.gather(counted.get_column("query_id")).alias("query_id"))
 
 
+def _returned(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Per (query, number in the run): R."""
+    results = run.with_columns(nw.col("is_result").cast(nw.Int64).alias("R"))
+    return results.group_by("query_id", "iteration").agg(nw.col("R").sum())
+
+
 def _per_iteration(
-    run: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], rels: Sequence[float], labels: str | None, key: Key
+    run: nw.LazyFrame[Any],
+    returned: nw.LazyFrame[Any],
+    qrels: nw.LazyFrame[Any],
+    rels: Sequence[float],
+    labels: str | None,
+    key: Key,
 ) -> pl.DataFrame:
     """Per (query, number in the run): R, UR, Unjudged, and GR and G for each threshold."""
-    returned = (
-        run.with_columns(nw.col("is_result").cast(nw.Int64).alias("R"))
-        .group_by("query_id", "iteration")
-        .agg(nw.col("R").sum())
-    )
     firsts = run.filter(nw.col("is_result")).group_by(*key.columns).agg(nw.col("iteration").min(), *key.carried)
     labelled = _labelled(firsts, qrels, labels, key)
     label = nw.col("relevance")

@@ -40,11 +40,13 @@ class Numbered(NamedTuple):
     Attributes:
         run: query_id (a number), iteration, is_result, key and check: two hashes of query and document, by different
             seeds. Where two documents have one key, their checks differ.
+        returned: query_id, iteration, R.
         qrels: key, judged_check, relevance.
         query_ids: number of a query -> its id.
     """
 
     run: nw.LazyFrame[Any]
+    returned: nw.LazyFrame[Any]
     qrels: nw.LazyFrame[Any]
     query_ids: pl.Series
 
@@ -63,4 +65,17 @@ def numbered_rows(run: pl.DataFrame, qrels: pl.DataFrame) -> Numbered | None:
         is_result=pl.col("doc_id") != EMPTY_DOC,
     )
     judgments = qrels.select("relevance", key=key, judged_check=check)
-    return Numbered(nw.from_native(rows.lazy()), nw.from_native(judgments.lazy()), query_ids)
+    returned = _returned(rows)
+    run_rows, counts, labels = (nw.from_native(frame.lazy()) for frame in (rows, returned, judgments))
+    return Numbered(run_rows, counts, labels, query_ids)
+
+
+def _returned(rows: pl.DataFrame) -> pl.DataFrame:
+    """Results of each (query, iteration), from the blocks of its rows, which are few."""
+    so_far = rows.get_column("is_result").cast(pl.Int64).cum_sum()
+    same = [rows.get_column(name) == rows.get_column(name).shift(1) for name in ("query_id", "iteration")]
+    starts = (~(same[0] & same[1])).fill_null(True).arg_true()
+    before = so_far.gather(starts) - rows.get_column("is_result").gather(starts).cast(pl.Int64)
+    blocks = rows.select(pl.col("query_id", "iteration").gather(starts))
+    after = before.shift(-1).fill_null(so_far.max() or 0)
+    return blocks.with_columns(R=after - before).group_by("query_id", "iteration").agg(pl.col("R").sum())

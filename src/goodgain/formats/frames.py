@@ -31,6 +31,7 @@ def open_frame(source: object, table: Table) -> tuple[Frame, FrameRows]:
     if isinstance(native, nw.LazyFrame):
         return _selected(native, table), FrameRows(f"the {table.name} frame")
     if isinstance(native, nw.DataFrame):
+        _check_columns(native.columns, table)
         return _selected(_in_polars(native, table), table), FrameRows(f"the {table.name} frame")
     if isinstance(source, Iterable):
         return _selected(nw.from_native(_from_tuples(source, table)), table), FrameRows(f"the {table.name}")
@@ -49,14 +50,18 @@ def _in_polars(frame: nw.DataFrame[Any], table: Table) -> nw.DataFrame[Any]:
         ) from error
 
 
-def _selected(frame: Any, table: Table) -> Any:
-    found = frame.collect_schema().names()
+def _check_columns(found: list[str], table: Table) -> None:
     missing = [name for name in table.required if name not in found]
     if missing:
         raise InputError(
             f"the {table.name} frame has no column {', '.join(map(repr, missing))} (it has {', '.join(found) or 'none'}); "
             f"rename its columns to {', '.join(table.columns)}"
         )
+
+
+def _selected(frame: Any, table: Table) -> Any:
+    found = frame.collect_schema().names()
+    _check_columns(found, table)
     return frame.select([name for name in table.columns if name in found])
 
 
@@ -80,6 +85,8 @@ def _from_tuples(source: Iterable[Any], table: Table) -> pl.DataFrame:
     if first is None:
         return pl.DataFrame(schema=dict.fromkeys(table.required, pl.String))
     fields = getattr(first, "_fields", None)
+    if isinstance(source, str):
+        raise InputError(f"the {table.name} is a text, {source[:80]!r}; read a file with goodgain.read_{table.name}")
     if fields is None:
         raise InputError(
             f"the {table.name} holds a {type(first).__name__}, not a named tuple; give named tuples with "

@@ -220,7 +220,10 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
         raise InputError(f"{missing}, and no ir_datasets id; give the path of a readable file") from None
     if not dataset.has_qrels():
         raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
-    return dataset.qrels_iter()
+    try:
+        return list(dataset.qrels_iter())
+    except Exception as error:  # downloads and parsers of any kind
+        raise InputError(f"{dataset_id}: ir_datasets could not give its qrels ({error}); give a file") from error
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
