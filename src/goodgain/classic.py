@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
+from goodgain.formats.labels import check_levels
 from goodgain.providers import check_provider, chosen_provider
 from goodgain.schema import EMPTY_DOC
 from goodgain.whole_labels import Labelling, whole_labels
@@ -45,6 +46,8 @@ def classic_scores(
         groups = _together(measures, labels, provider)
         for (host, labelling), named in groups.items():
             check_provider(host, list(named), labels, ranking)
+            if labelling.rel is None and labelling.whole:
+                check_levels(labels)
             for metric in _calculated(host, list(named), labels.with_columns(labelling.relevance), ranking):
                 values.setdefault(named[metric.measure], {})[metric.query_id] = float(metric.value)
         if len({host.NAME for host, _ in groups}) > 1:  # as ir_measures does; Accuracy alone leaves queries out

@@ -43,7 +43,14 @@ def program() -> None:
 @click.argument("measures", metavar="MEASURE...", nargs=-1, required=True)
 @click.option("-q", "--by_query", is_flag=True, help="Print the values of each query too.")
 @click.option("-n", "--no_summary", is_flag=True, help="With -q: leave out the rows of all queries.")
-@click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals; -1 for full precision.")
+@click.option(
+    "-p",
+    "--places",
+    type=click.IntRange(-1, 100),
+    default=4,
+    show_default=True,
+    help="Decimals; -1 for full precision.",
+)
 @output_format_option("table", "tsv", "jsonl")
 @click.option("--provider", help="The provider of ir_measures for the classic measures.")
 @order_option
@@ -80,7 +87,7 @@ def evaluate(
     if not no_summary:
         rows += [("all", name, value) for name, value in scores.mean().items()]
     if output_format == "table":
-        _print_table(rows, list(scores.mean()), places, by_query=by_query)
+        _print_table(rows, places, by_query=by_query)
         return
     for query_id, name, value in rows:
         if output_format == "jsonl":
@@ -93,26 +100,17 @@ def _rounded(value: float, places: int) -> str:
     return f"{value:.{places}f}" if places >= 0 else str(value)
 
 
-def _print_table(rows: list[tuple[str, str, float]], names: list[str], places: int, *, by_query: bool) -> None:
+def _print_table(rows: list[tuple[str, str, float]], places: int, *, by_query: bool) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table()
-    values: dict[str, dict[str, str]] = {}
-    for query_id, name, value in rows:
-        values.setdefault(query_id, {})[name] = _rounded(value, places)
-    if by_query:
-        for heading in ["query", *map(_headed, names)]:
-            table.add_column(heading, justify="left" if heading == "query" else "right")
-        for query_id, of_query in values.items():
-            table.add_row(
-                query_id, *(of_query.get(name, "") for name in names), end_section=query_id == list(values)[-2:][0]
-            )
-    else:
-        table.add_column("measure")
-        table.add_column("value", justify="right")
-        for name in names:
-            table.add_row(_headed(name), values["all"][name])
+    table = Table(*(["query"] if by_query else []), "measure")
+    table.add_column("value", justify="right", no_wrap=True)
+    for number, (query_id, name, value) in enumerate(rows):
+        is_last = number + 1 < len(rows) and rows[number + 1][0] != query_id
+        cells = [Text(query_id)] if by_query else []
+        table.add_row(*cells, Text(_headed(name)), _rounded(value, places), end_section=is_last and by_query)
     Console().print(table)
 
 
@@ -158,7 +156,8 @@ def ledger(
     searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors)
     frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
     if output_format == "table":
-        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
+        whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
+        with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(frame)
     elif output_format == "csv":
         print(frame.write_csv(), end="")

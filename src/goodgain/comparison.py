@@ -25,6 +25,10 @@ from goodgain.significance import Matrix
 __all__ = ["Comparison", "compare", "direction"]
 
 
+#: Ours are compared at each iteration up to the one that is asked for.
+_MOST_ITERATIONS = 1_000
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Systems held against each other on the same queries.
@@ -152,6 +156,8 @@ def _checked(systems: Mapping[str, Any], baseline: str | None) -> dict[str, Any]
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
     named = {str(name): run for name, run in systems.items()}
+    if len(named) < len(systems):
+        raise InputError("two systems have the same name once it is text; give each a name of its own")
     if len(named) < 2:
         there = ", ".join(named) or "none"
         raise InputError(f"a comparison needs two systems or more, and there is {there}; add another run")
@@ -167,7 +173,7 @@ def _whole(name: str, value: int, least: int) -> int:
 
 
 def _share(alpha: float) -> float:
-    if not 0 < alpha < 1:
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
     return alpha
 
@@ -176,7 +182,10 @@ def _at_iterations(measures: Iterable[ir_measures.Measure], last: int | None) ->
     """Ours without @, where they can have one: at 1..last, then at each query's own N."""
     if last is None:
         return list(measures)
-    _whole("iterations", last, 1)
+    if _whole("iterations", last, 1) > _MOST_ITERATIONS:
+        raise InputError(
+            f"iterations={last}: that is more than {_MOST_ITERATIONS:,} measures; name the cutoffs you need"
+        )
     found: list[ir_measures.Measure] = []
     for measure in measures:
         if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":

@@ -18,6 +18,9 @@ __all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "choice", "measure"]
 
 DEFAULT_REL = 2
 
+#: Beyond any agent's last iteration, and beyond any label.
+_LAST, _LARGEST = 10**9, 10**300
+
 _CUTOFF = ParamInfo(dtype=int, required=False, desc="cutoff in iterations (not ranks)")
 _REL = ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest label that is good (inclusive), above 0")
 
@@ -97,11 +100,11 @@ class GoodGainMeasure(ir_measures.Measure):
                 raise MeasureError(f"{self.NAME} takes no @i: it looks at all iterations of a query; write {self.NAME}")
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS if known != "cutoff")
             raise MeasureError(f"{self.NAME} has no parameter {name!r}; it takes {takes or 'none'}")
-        if name == "cutoff" and (not isinstance(value, int) or value < 1):
+        if name == "cutoff" and (not isinstance(value, int) or not 1 <= value <= _LAST):
             raise MeasureError(
-                f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1; write {self.NAME}@3"
+                f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1 (to 10^9); write {self.NAME}@3"
             )
-        if name == "rel" and not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
+        if name == "rel" and not (isinstance(value, (int, float)) and 0 < value < math.inf and value < _LARGEST):
             raise MeasureError(
                 f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2"
             )

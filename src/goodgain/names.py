@@ -14,6 +14,7 @@ from goodgain.measures import DCGG, MEASURES
 
 __all__ = ["Measures", "parse_measure", "parse_measures"]
 
+_C_INT = 2**31
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 
@@ -31,7 +32,11 @@ def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_meas
     >>> parse_measures("nDCG@10 SRE(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
-    given = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures)
+    given = (
+        [measures]
+        if isinstance(measures, (str, ir_measures.Measure)) or not isinstance(measures, Iterable)
+        else measures
+    )
     found: dict[ir_measures.Measure, None] = {}
     for item in given:
         if isinstance(item, ir_measures.Measure):
@@ -103,6 +108,12 @@ def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_m
 
 
 def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:
+    for name, value in measure.params.items():
+        bad = isinstance(value, bool) or (isinstance(value, int) and not 0 < value < _C_INT)
+        if name in ("cutoff", "rel") and bad and measure.NAME not in MEASURES:  # trec_eval takes it, and crashes
+            raise MeasureError(
+                f"{measure.NAME}: {name}={value!r} is no number that trec_eval can take; give one from 1"
+            )
     try:
         measure.validate_params()
     except AssertionError as error:

@@ -81,9 +81,9 @@ def _continued(ledger: pl.DataFrame, pools: pl.DataFrame, cutoffs: Iterable[int 
     One row stands for all the empty ones before it: they add nothing to any sum.
     """
     rows = ledger.join(pools, on="query_id")
-    ends = [pools.filter(pl.col("N") == 0).with_columns(iteration=pl.lit(0))]
+    ends = [pools.filter(pl.col("N") == 0).with_columns(iteration=pl.lit(0, dtype=pl.Int64))]
     ends += [
-        pools.filter(pl.col("N") < cutoff).with_columns(iteration=pl.lit(cutoff))
+        pools.filter(pl.col("N") < cutoff).with_columns(iteration=pl.lit(cutoff, dtype=pl.Int64))
         for cutoff in cutoffs
         if cutoff is not None
     ]

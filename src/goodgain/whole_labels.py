@@ -12,7 +12,7 @@ from goodgain.errors import MeasureError
 
 __all__ = ["Labelling", "whole_labels"]
 
-#: trec_eval keeps a list of all levels up to the largest label, for every query.
+#: trec_eval keeps a list of all levels up to the largest label, and makes it anew for every query.
 _MOST_LEVELS = 100_000
 
 

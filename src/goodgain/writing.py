@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -20,17 +21,17 @@ from goodgain.errors import InputError
 __all__ = ["escaped", "why", "written_whole"]
 
 #: White space and control characters of Unicode, that some reader would take for the end of a field or line.
-_UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}]"
-_UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+_UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
+_UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 
 
-def why(error: OSError) -> str:
+def why(error: OSError | ValueError) -> str:
     """What an error of the operating system says, in a few words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):
         return "is a directory, not a file"
-    return (error.strerror or str(error)).lower()
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 @contextmanager
@@ -39,25 +40,29 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
 
     An error or Ctrl-C leaves whatever stood there before.
     """
-    if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
-        with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
-            yield out
-        return
-    path = path.resolve()  # through a link to the file it names
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({why(error)}); choose another place") from error
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw, _compressing(raw, path.suffix.lower()) as out:
-            yield out
-        part.chmod(_default_mode(path))
-        part.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            part.unlink()
-        raise
+        target = path.resolve()  # through a link to the file it names
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "is a directory")
+        if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
+            with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
+                yield out
+            return
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
+        part = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as raw, _compressing(raw, target.suffix.lower()) as out:
+                yield out
+            part.chmod(_default_mode(target))
+            part.replace(target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                part.unlink()
+            raise
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError) or getattr(error, "errno", None) == errno.EPIPE or "Broken pipe" in str(error):
+            raise
+        raise InputError(f"{str(path)[:200]!r}: cannot be written ({why(error)}); choose another place") from error
 
 
 @contextmanager
@@ -66,7 +71,7 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no time stamp: same data, same file
             yield out  # type: ignore[misc]  # GzipFile is a binary file in all but its declared type
     elif suffix == ".zst":
-        with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as out:
+        with zstandard.ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False) as out:
             yield out
     else:
         yield raw
@@ -93,6 +98,11 @@ def escaped(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
             changed += int(unsafe.sum())
             ids = column.filter(unsafe).unique()
             safe = pl.Series([_UNSAFE_SIGN.sub(_percent, text) for text in ids], dtype=pl.String)
+            if safe.is_duplicated().any() or column.is_in(safe.implode()).any():
+                raise InputError(
+                    f"two values of {name} would become one when white space in them is written as %XX; "
+                    "write Parquet or JSON Lines, or rename the ids"
+                )
             frame = frame.with_columns(column.replace(ids, safe))
     return frame, changed
 

@@ -88,6 +88,10 @@ def _place(row: nw.DataFrame[Any], rows: Rows) -> str:
 
 def one_tag_per_query(frame: Frame, rows: Rows) -> None:
     """A run is one system: two tags in one query raise `InputError` with both."""
+    if not isinstance(frame, nw.DataFrame) or frame.get_column("tag").null_count():
+        if isinstance(frame, nw.DataFrame):
+            rows = rows.only((~frame.get_column("tag").is_null()).arg_true().to_list())
+        frame = frame.filter(~nw.col("tag").is_null())
     if isinstance(frame, nw.DataFrame):
         column = frame.get_column("tag")
         if not len(column) or (column == column.item(0)).all():

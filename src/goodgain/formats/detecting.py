@@ -18,6 +18,8 @@ __all__ = ["looks_like_qrels"]
 
 def looks_like_qrels(path: Path) -> bool:
     """By its columns, or by the number of fields of the first line of text."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
     content = read_bytes(path)
     if kind in ("parquet", "arrow"):
@@ -30,6 +32,6 @@ def looks_like_qrels(path: Path) -> bool:
     if kind == "jsonl":
         try:
             return "relevance" in json.loads(first)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             return False
     return len(first.split()) == len(QRELS_TEXT.fields)

@@ -76,8 +76,8 @@ def read_bytes(path: Path) -> Content:
     try:
         with path.open("rb") as file:
             content = _map(file)
-    except OSError as error:
-        raise InputError(f"{path}: {why(error)}; give the path of a readable file") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
     if content[:2] == _GZIP:
         return Content(_gunzip(path, content))
     if content[:4] == _ZSTD:

@@ -27,7 +27,12 @@ def open_frame(source: object, table: Table) -> tuple[Frame, FrameRows]:
     """
     if isinstance(source, Mapping):
         return nw.from_native(_from_dict(source, table)), FrameRows(f"the {table.name} dict")
-    native = nw.from_native(source, pass_through=True)
+    try:
+        native = nw.from_native(source, pass_through=True)
+    except Exception as error:  # narwhals' own, for duplicate column names
+        raise InputError(
+            f"the {table.name} frame cannot be used ({error}); give each column a name of its own"
+        ) from error
     if isinstance(native, nw.LazyFrame):
         return _selected(native, table), FrameRows(f"the {table.name} frame")
     if isinstance(native, nw.DataFrame):
@@ -44,7 +49,7 @@ def _in_polars(frame: nw.DataFrame[Any], table: Table) -> nw.DataFrame[Any]:
     known = [name for name in table.columns if name in frame.columns]
     try:
         return nw.from_native(frame.select(known).to_polars())
-    except Exception as error:  # Arrow's own, for columns that mix types
+    except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own, for columns that mix types
         raise InputError(
             f"the {table.name} frame mixes types in a column ({error}); give each column one type"
         ) from error
@@ -94,6 +99,8 @@ def _from_tuples(source: Iterable[Any], table: Table) -> pl.DataFrame:
         )
     known = [name for name in table.columns if name in fields]
     everything = list(itertools.chain([first], rows))
+    if any(not hasattr(row, name) for row in everything for name in known):
+        raise InputError(f"the {table.name} mixes named tuples of different fields; give every row {', '.join(known)}")
     return _columns({name: [getattr(row, name) for row in everything] for name in known}, table)
 
 
@@ -102,14 +109,19 @@ def _columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
     for name, values in columns.items():
         try:
             series.append(pl.Series(name, values, strict=True))
-        except (TypeError, pl.exceptions.PolarsError):
+        except UnicodeEncodeError:
+            raise InputError(f"the {table.name} has a {name} that is no valid Unicode text; correct it") from None
+        except (TypeError, OverflowError, pl.exceptions.PolarsError):
             numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
             if not numbers:
                 kinds = sorted({type(value).__name__ for value in values})
                 raise InputError(
                     f"the {table.name} mixes {' and '.join(kinds)} in {name}; give every row the same type"
                 ) from None
-            series.append(pl.Series(name, [float(value) for value in values]))
+            try:
+                series.append(pl.Series(name, [float(value) for value in values]))
+            except OverflowError:
+                raise InputError(f"the {table.name} has a {name} beyond all floats; correct it") from None
     return pl.DataFrame(series)
 
 
@@ -122,7 +134,7 @@ def typed(frame: Frame, table: Table) -> Frame:
         text_wanted = name in _TEXT or (name == "iteration" and wanted == nw.String)
         if text_wanted and (found.is_integer() or isinstance(found, (nw.Categorical, nw.Enum))):
             casts.append(nw.col(name).cast(nw.String))
-        elif found == nw.Unknown:  # a column of nulls only
+        elif found == nw.Unknown and _has_nulls_only(frame, name):
             casts.append(nw.col(name).cast(nw.String if text_wanted else wanted))
         elif text_wanted and found != nw.String:
             raise InputError(
@@ -137,17 +149,24 @@ def typed(frame: Frame, table: Table) -> Frame:
     return frame.with_columns(*casts) if casts else frame
 
 
+def _has_nulls_only(frame: Frame, name: str) -> bool:
+    return isinstance(frame, nw.DataFrame) and frame.get_column(name).null_count() == len(frame)
+
+
 def _iteration_cast(found: Any) -> list[nw.Expr]:
     if found.is_integer() or found == nw.String:
         return []
     if isinstance(found, (nw.Categorical, nw.Enum)):
         return [nw.col("iteration").cast(nw.String)]
     if found.is_float():  # pandas makes whole numbers floats where one is missing: "3.0" is the number 3
-        whole = nw.col("iteration").cast(nw.Int64)
+        number = nw.col("iteration").cast(nw.Float64)
+        in_range = number.is_finite() & (number.abs() < 2**53)
+        safe = nw.when(in_range).then(number).otherwise(nw.lit(-0.5))  # so that every row can be cast
+        is_whole = in_range & (safe.cast(nw.Int64).cast(nw.Float64) == number)
         return [
-            nw.when(whole.cast(nw.Float64) == nw.col("iteration"))
-            .then(whole.cast(nw.String))
-            .otherwise(nw.col("iteration").cast(nw.String))
+            nw.when(is_whole)
+            .then(safe.cast(nw.Int64).cast(nw.String))
+            .otherwise(number.cast(nw.String))
             .alias("iteration")
         ]
     raise InputError(f"the run frame has {found} in iteration; number the iterations")

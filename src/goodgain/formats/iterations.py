@@ -31,7 +31,10 @@ def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Fram
     With `errors="skip"` rows of an iterated query whose column 2 is no number are left out instead; which of two words
     is right cannot be known, and stays an error.
     """
-    if frame.collect_schema()["iteration"].is_integer():
+    found = frame.collect_schema()["iteration"]
+    if found.is_integer() and found not in (nw.Int64, nw.Int32, nw.Int16, nw.Int8, nw.UInt32, nw.UInt16, nw.UInt8):
+        frame = frame.with_columns(nw.col("iteration").cast(nw.String))  # a number may be too large for Int64
+    elif found.is_integer():
         frame = frame.with_columns(nw.col("iteration").cast(nw.Int64))
         least = _eager(frame.select(nw.col("iteration").min())).item()
         if least is None or least >= 0:
@@ -52,7 +55,9 @@ def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Fram
         frame, rows = _without_words(frame, rows, mixed.get_column("query_id").to_list())
     elif len(mixed):
         _raise_mixed(frame, rows, mixed.get_column("query_id").to_list()[0])
-    numbers = nw.when(whole).then(nw.col("iteration")).otherwise(nw.lit(str(first))).str.replace("^\\+", "")
+    numbers = (
+        nw.when(whole).then(nw.col("iteration")).otherwise(nw.lit(str(first))).str.replace_all("+", "", literal=True)
+    )
     return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows
 
 

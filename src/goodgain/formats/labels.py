@@ -8,10 +8,31 @@ from goodgain.errors import InputError, notice
 from goodgain.formats.places import Rows
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["differing_labels", "no_judgment_of_nothing", "one_label_a_document", "one_label_an_iteration"]
+__all__ = [
+    "MOST_LEVELS",
+    "check_levels",
+    "differing_labels",
+    "no_judgment_of_nothing",
+    "one_label_a_document",
+    "one_label_an_iteration",
+]
 
 _POSITIVE = r"^\+?0*[1-9][0-9]*$"
 _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$|^-[0-9]+$"
+
+
+#: trec_eval keeps a list of all levels up to the largest label, for every query.
+MOST_LEVELS = 10_000_000
+
+
+def check_levels(labels: pl.DataFrame) -> None:
+    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or give 0."""
+    high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > MOST_LEVELS)
+    if len(high):
+        raise InputError(
+            f"the label {high[0]:g} is too large for trec_eval, which keeps a list of all levels of relevance up to it "
+            f"(here up to {MOST_LEVELS:,}); map the labels to a small scale"
+        )
 
 
 def differing_labels(frame: pl.DataFrame) -> int:
@@ -58,11 +79,11 @@ def one_label_an_iteration(frame: pl.DataFrame, rows: Rows) -> pl.DataFrame:
             f"{rows.where(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is no iteration; "
             "write a positive integer, 0, or a word for any iteration"
         )
-    numbered = frame.with_columns(
-        iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(
-            pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
-        )
-    )
+    number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
+    beyond = frame.select(pl.col("iteration").str.contains(_POSITIVE) & number.is_null()).to_series().arg_true()
+    if len(beyond):
+        raise InputError(f"{rows.where(beyond[0])} has a number in column 2 that no iteration can have; correct it")
+    numbered = frame.with_columns(iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(number))
     key = ["query_id", "doc_id", "iteration"]
     _no_contradiction(numbered, rows, key, "keep the one that is right")
     distinct = numbered.unique(key, keep="first", maintain_order=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from functools import cached_property
@@ -16,12 +17,13 @@ from goodgain.formats.checks import no_bad_rows
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.labels import (
+    check_levels,
     differing_labels,
     no_judgment_of_nothing,
     one_label_a_document,
     one_label_an_iteration,
 )
-from goodgain.formats.places import Rows
+from goodgain.formats.places import Rows, shown
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import QRELS_TEXT, read_text
@@ -98,6 +100,7 @@ class Qrels:
                 f"the label {self.fractional:g} is no whole number, and the hosts' classic measures take whole labels only; "
                 "use goodgain.evaluate, which computes those that have one meaning all the same"
             )
+        check_levels(self.frame)
         if self.labels is None:
             rows = self.rows
         else:
@@ -172,6 +175,8 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
     name, opened, rows, is_text = _opened(source, errors)
     if not is_text:
+        if labels is None and "iteration" in opened.collect_schema().names():
+            opened = opened.with_columns(_column_2(opened.collect_schema()["iteration"]))
         opened, rows = no_bad_rows(typed(opened, QRELS), rows, QRELS, errors=errors)
     collected = opened.collect("polars") if isinstance(opened, nw.LazyFrame) else opened
     frame: pl.DataFrame = collected.to_polars()
@@ -185,6 +190,8 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
     no_judgment_of_nothing(frame, rows)
+    if not math.isfinite(frame.get_column("relevance").abs().sum()):
+        raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
     if labels is None:
         labelled, subtopics = one_label_a_document(frame, rows)
         return Qrels(labelled, name=name, rows=subtopics)
@@ -196,7 +203,7 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
     if not isinstance(source, (str, os.PathLike)):
         return None, *open_frame(source, QRELS), False
     path = Path(source)
-    if not path.exists():
+    if not _exists(path):
         return str(source), *open_frame(_ir_datasets_qrels(str(source)), QRELS), False
     name = stem(path)
     if container(path) != "text":
@@ -205,9 +212,22 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
     return name, nw.from_native(frame), lines, True
 
 
+def _column_2(found: Any) -> nw.Expr:
+    """Column 2 is ignored: whatever stands there, or nothing, is no reason to refuse a judgment."""
+    keep = found == nw.String or found.is_integer()
+    return (nw.col("iteration").cast(nw.String).fill_null("0") if keep else nw.lit("0")).alias("iteration")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long for a name, NUL
+        return False
+
+
 def _ir_datasets_qrels(dataset_id: str) -> Any:
     """The judgments of a data set that ir_datasets knows by this id."""
-    missing = f"{dataset_id}: no such file"
+    missing = f"{shown(dataset_id)}: no such file"
     try:
         import ir_datasets
     except ImportError:
@@ -237,7 +257,9 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """
     source = read_qrels(qrels)
     target = Path(path)
-    whole = pl.col("relevance").cast(pl.Int64) if source.fractional is None else pl.col("relevance")
+    largest: Any = source.frame.get_column("relevance").abs().max()
+    is_whole = source.fractional is None and largest < 2**53
+    whole = pl.col("relevance").cast(pl.Int64) if is_whole else pl.col("relevance")
     frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"), whole)
     if container(target) == "text":
         write_trec(frame, target)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "ScoredDoc", "read_run", "write_run"]
 
+_LARGEST_FIRST = 10**15
 NO_ITERATIONS = "no iterations in this run: read it with goodgain.read_run"
 
 
@@ -144,8 +145,12 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
     ['d1', 'd2']
     """
     if isinstance(source, Run):
+        if (gaps, first, errors) != ("close", 1, "raise"):
+            raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
         return source
     check_errors_option(errors)
+    if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
+        raise InputError(f"first={first!r}: give the number of a first iteration, usually 1 or 0")
     if gaps not in ("close", "empty"):
         raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
     name, opened, rows, is_text = _opened(source, errors)

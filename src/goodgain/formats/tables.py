@@ -59,7 +59,7 @@ def _read_json_lines(content: Content, path: Path, table: Table, *, skip: bool) 
             place = f"{path}, line {number}: {shown(line.decode('utf-8', 'replace'))}"
             raise InputError(f"{place} {wrong}; correct the line, or leave such lines out with errors='skip'")
     skipped.report(str(path))
-    names = [name for name in table.columns if not objects or any(name in value for value in objects)]
+    names = [name for name in table.columns if not objects or name in table.required or any(name in o for o in objects)]
     frame = pl.DataFrame(
         {name: [value.get(name) for value in objects] for name in names},
         schema={name: types[name] for name in names},
@@ -84,6 +84,8 @@ def _json_object(line: bytes, table: Table) -> tuple[dict[str, Any], str]:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return {}, "is not JSON"
+    if b"\\ud" in line.lower() and not _is_text(value):
+        return {}, "has text that is no valid Unicode"
     if not isinstance(value, dict):
         return {}, "is no JSON object"
     missing = [name for name in table.required if name not in value]
@@ -98,12 +100,25 @@ def _json_object(line: bytes, table: Table) -> tuple[dict[str, Any], str]:
         if _KNOWN_TYPES[name] == pl.String:
             if isinstance(found, bool) or not isinstance(found, (str, int, float)):
                 return {}, f"has {shown(json.dumps(found))} in {name}, which is neither text nor a number"
-            known[name] = str(found)
+            whole = isinstance(found, float) and found.is_integer() and name == "iteration"
+            known[name] = str(int(found) if whole else found)
         elif not is_number:
             return {}, f"has the {name} {shown(json.dumps(found))}, which is no number"
         else:
-            known[name] = float(found)
+            try:
+                known[name] = float(found)
+            except OverflowError:
+                return {}, f"has a {name} beyond all floats"
     return known, ""
+
+
+def _is_text(value: Any) -> bool:
+    """Whether every text in it can be written as UTF-8: JSON can name halves of characters that are none."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
