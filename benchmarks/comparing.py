@@ -18,8 +18,8 @@ import polars as pl
 from scipy import stats
 
 from goodgain import GoodgainNotice
-from goodgain.comparison import compare
-from goodgain.significance import bootstrap_interval, effect_size, holm, paired_t, randomisation
+from goodgain.comparing.comparison import compare
+from goodgain.comparing.significance import bootstrap_interval, effect_size, holm, paired_t, randomisation
 
 SYSTEMS = 10
 PAIRS = SYSTEMS * (SYSTEMS - 1) // 2

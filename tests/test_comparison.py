@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.comparison import Comparison, compare
+from goodgain.comparing.comparison import Comparison, compare
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.measures import MEASURES
 from random_runs import Shape, make_case, qrels_text, run_text
@@ -252,7 +252,7 @@ def test_what_cannot_be_compared_is_one_sentence(options: dict[str, Any], messag
 
 
 def test_scipy_is_imported_only_when_something_is_compared() -> None:
-    code = "import sys, goodgain.comparison; sys.exit('scipy' in sys.modules)"
+    code = "import sys, goodgain.comparing.comparison; sys.exit('scipy' in sys.modules)"
     source = Path(__file__).parent.parent / "src"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, check=False).returncode == 0
 

@@ -6,8 +6,6 @@ python tests/test_comparison_docs.py      # writes what they print now into the 
 from __future__ import annotations
 
 import contextlib
-import doctest
-import importlib
 import io
 import os
 import re
@@ -17,8 +15,6 @@ import sys
 import warnings
 from code import InteractiveConsole
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "comparing.md"
@@ -64,12 +60,6 @@ def _session(block: str, python: InteractiveConsole) -> str:
             if python.push(line) and not (k + 1 < len(source) and source[k + 1].startswith(" ")):
                 python.push("")
     return out.getvalue()
-
-
-@pytest.mark.parametrize("module", ["significance", "tukey", "comparison", "gate", "compare_command"])
-def test_the_examples_in_docstrings_run(module: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"goodgain.{module}"))
-    assert found.attempted and not found.failed
 
 
 def test_the_examples_print_what_the_page_shows() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from goodgain.significance import (
+from goodgain.comparing.significance import (
     bootstrap_interval,
     effect_size,
     holm,
@@ -18,7 +18,7 @@ from goodgain.significance import (
     randomisation,
     without_residue,
 )
-from goodgain.tukey import studentized_range_sf, tukey_hsd
+from goodgain.comparing.tukey import studentized_range_sf, tukey_hsd
 
 RANDOM = np.random.default_rng(7)
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from goodgain.comparison import Comparison, compare
-from goodgain.comparison_tables import FORMS
+from goodgain.comparing.comparison import Comparison, compare
+from goodgain.comparing.tables import FORMS
 from goodgain.errors import InputError
 from test_comparison import many, quietly
 

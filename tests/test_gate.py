@@ -12,9 +12,9 @@ import ir_measures
 import pytest
 
 from goodgain.compare_command import system_names
-from goodgain.comparison import compare
+from goodgain.comparing.comparison import compare
+from goodgain.comparing.gate import checked, parse_requirement
 from goodgain.errors import InputError, MeasureError
-from goodgain.gate import checked, parse_requirement
 from test_comparison import EXAMPLES, many, quietly
 
 SOURCE = str(Path(__file__).parent.parent / "src")

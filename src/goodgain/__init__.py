@@ -33,7 +33,7 @@ from goodgain.measures import (
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
-    from goodgain.comparison import Comparison, compare
+    from goodgain.comparing.comparison import Comparison, compare
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
@@ -41,7 +41,7 @@ register()
 
 #: Where the names are that cost their libraries only when used.
 _LATER = (
-    dict.fromkeys(("Comparison", "compare"), "goodgain.comparison")
+    dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )

@@ -23,7 +23,7 @@ from goodgain.command_options import (
     run_argument,
 )
 from goodgain.compare_command import compare_files, compare_options
-from goodgain.comparison_tables import FORMS
+from goodgain.comparing.tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.measures import MEASURES
 from goodgain.trace_commands import convert, dedup

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 import goodgain
-from goodgain.comparison import Comparison, compare, direction
+from goodgain.comparing.comparison import Comparison, compare, direction
+from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
 from goodgain.errors import notice
 from goodgain.formats.files import stem
-from goodgain.gate import Requirement, checked, parse_requirement, points_the_wrong_way
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "system_names"]
 

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.formats.checks import no_bad_rows
+from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.labels import (
@@ -30,9 +31,6 @@ from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.formats.trec import write_trec
 from goodgain.schema import QRELS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = ["Judgment", "Qrels", "read_qrels", "write_qrels"]
 
 
@@ -45,7 +43,7 @@ class Judgment(NamedTuple):
     iteration: str = "0"
 
 
-class Qrels:
+class Qrels(PandasFacade):
     """Judgments that every host can take.
 
     Our measures read `frame`, with labels as they stand. A classic provider of ir_measures sees whole labels, one a
@@ -113,24 +111,14 @@ class Qrels:
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         return rows.select("query_id", "doc_id", pl.col("relevance").cast(pl.Int64), pl.col("iteration"))
 
-    @cached_property
-    def _pandas(self) -> pd.DataFrame:
-        return self.for_hosts.to_pandas()
+    @property
+    def shown(self) -> pl.DataFrame:
+        """What a host may see: whole labels."""
+        return self.for_hosts
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
         """Whole labels as named tuples; the arguments of pandas' method are taken and not needed."""
         return map(Judgment._make, self.for_hosts.iter_rows())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._pandas, name)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._pandas[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._pandas)
 
     def __len__(self) -> int:
         return self.frame.height

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.flattening import ranked
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
+from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, numbered
@@ -23,9 +24,6 @@ from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.formats.trec import write_trec
 from goodgain.schema import EMPTY_DOC, RUN
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Run", "ScoredDoc", "read_run", "write_run"]
 
@@ -41,7 +39,7 @@ class ScoredDoc(NamedTuple):
     score: float
 
 
-class Run:
+class Run(PandasFacade):
     """An iterated run that is a classic run to every host.
 
     Our measures read `frame`. A classic provider of ir_measures sees the flattened ranking (order `seen`, no
@@ -91,24 +89,14 @@ class Run:
             )
         return ranking
 
-    @cached_property
-    def _pandas(self) -> pd.DataFrame:
-        return self._ranking.to_pandas()
+    @property
+    def shown(self) -> pl.DataFrame:
+        """What a host may see: the flattened ranking."""
+        return self._ranking
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
         """The flattened ranking as named tuples; the arguments of pandas' method are taken and not needed."""
         return map(ScoredDoc._make, self._ranking.select(self.columns).iter_rows())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._pandas, name)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._pandas[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._pandas)
 
     def __len__(self) -> int:
         return self._ranking.height

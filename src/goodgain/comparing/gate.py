@@ -12,11 +12,11 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.caveats import LOW_COVERAGE
-from goodgain.comparison import Comparison, direction
+from goodgain.comparing.caveats import LOW_COVERAGE
+from goodgain.comparing.comparison import Comparison, direction
+from goodgain.comparing.significance import paired_t
 from goodgain.errors import InputError
 from goodgain.names import parse_measure
-from goodgain.significance import paired_t
 
 __all__ = ["Outcome", "Requirement", "checked", "parse_requirement"]
 

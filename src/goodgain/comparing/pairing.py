@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.significance import (
+from goodgain.comparing.significance import (
     RESIDUE,
     Matrix,
     Vector,
@@ -21,7 +21,7 @@ from goodgain.significance import (
     randomisation,
     without_residue,
 )
-from goodgain.tukey import tukey_hsd
+from goodgain.comparing.tukey import tukey_hsd
 
 __all__ = ["PAIRS", "Matched", "Settings", "compared", "pairs_of", "row_means"]
 

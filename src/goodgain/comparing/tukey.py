@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goodgain.significance import RESIDUE, Matrix, Vector, without_residue
+from goodgain.comparing.significance import RESIDUE, Matrix, Vector, without_residue
 
 __all__ = ["studentized_range_sf", "tukey_hsd"]
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from goodgain.comparison import Comparison
+    from goodgain.comparing.comparison import Comparison
 
 __all__ = ["Cell", "Grid", "grids", "legend"]
 

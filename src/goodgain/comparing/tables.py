@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from goodgain.comparison_grids import Grid, grids, legend
+from goodgain.comparing.grids import Grid, grids, legend
 from goodgain.errors import InputError
 
 if TYPE_CHECKING:
-    from goodgain.comparison import Comparison
+    from goodgain.comparing.comparison import Comparison
 
 __all__ = ["FORMS", "on_terminal", "written"]
 

@@ -8,11 +8,11 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.caveats import LOW_COVERAGE
+from goodgain.comparing.caveats import LOW_COVERAGE
+from goodgain.comparing.pairing import Matched, row_means
+from goodgain.comparing.significance import Matrix
 from goodgain.evaluation import Scores
 from goodgain.measures import NumIter, NumResults
-from goodgain.pairing import Matched, row_means
-from goodgain.significance import Matrix
 
 __all__ = ["complete", "matrices", "means_frame", "systems_frame", "values_frame", "with_context"]
 

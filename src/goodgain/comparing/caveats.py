@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from goodgain.comparing.significance import Matrix
 from goodgain.declaring import GoodGainMeasure
-from goodgain.significance import Matrix
 
 __all__ = ["LOW_COVERAGE", "Facts", "caveats"]
 

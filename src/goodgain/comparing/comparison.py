@@ -10,17 +10,17 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.caveats import Facts, caveats
-from goodgain.comparison_tables import on_terminal, written
+from goodgain.comparing.caveats import Facts, caveats
+from goodgain.comparing.matching import complete, matrices, means_frame, systems_frame, values_frame, with_context
+from goodgain.comparing.pairing import Matched, Settings, compared, pairs_of
+from goodgain.comparing.significance import Matrix
+from goodgain.comparing.tables import on_terminal, written
 from goodgain.declaring import GoodGainMeasure
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.evaluation import Scores, evaluate
 from goodgain.formats import Qrels, read_qrels
-from goodgain.matching import complete, matrices, means_frame, systems_frame, values_frame, with_context
 from goodgain.measures import NumIter, NumResults
 from goodgain.names import Measures, parse_measures
-from goodgain.pairing import Matched, Settings, compared, pairs_of
-from goodgain.significance import Matrix
 
 __all__ = ["Comparison", "compare", "direction"]
 

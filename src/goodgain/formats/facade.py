@@ -1,0 +1,38 @@
+"""What a run or qrels is to a host that asks for a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PandasFacade"]
+
+
+class PandasFacade:
+    """Any attribute that is not ours is that of a pandas frame of `shown`, built on first use."""
+
+    @property
+    def shown(self) -> pl.DataFrame:
+        """What a host may see."""
+        raise AttributeError(f"{type(self).__name__} shows nothing")
+
+    @cached_property
+    def _pandas(self) -> pd.DataFrame:
+        return self.shown.to_pandas()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._pandas, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._pandas[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pandas)
