@@ -9,7 +9,7 @@ import polars as pl
 
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["BY_IDS", "BY_NUMBER", "Key", "Numbered", "numbered_rows"]
+__all__ = ["BY_IDS", "BY_NUMBER", "Key", "Numbered", "blocks", "numbered_rows"]
 
 
 class Key(NamedTuple):
@@ -51,15 +51,21 @@ class Numbered(NamedTuple):
     query_ids: pl.Series
 
 
+def blocks(values: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """A number from 0 for each block of equal values that stand together, row by row; and the value of each block."""
+    starts = (values != values.shift(1)).fill_null(True)
+    return starts.cast(pl.UInt32).cum_sum() - 1, values.filter(starts)
+
+
 def numbered_rows(run: pl.DataFrame, qrels: pl.DataFrame) -> Numbered | None:
     """Rows with numbers in place of ids, if the rows of each query stand together, as in nearly every file."""
-    query_ids = run.get_column("query_id").rle().struct.field("value")
+    numbers, query_ids = blocks(run.get_column("query_id"))
     if not query_ids.is_unique().all():
         return None
     key, check = (pl.col("query_id").hash(seed) ^ pl.col("doc_id").hash(seed + 1) for seed in (1, 3))
     rows = run.select(
         "iteration",
-        query_id=run.get_column("query_id").rle_id(),
+        query_id=numbers,
         key=key,
         check=check,
         is_result=pl.col("doc_id") != EMPTY_DOC,
