@@ -27,8 +27,9 @@ def executed(path: Path) -> Any:
 
 
 def outputs(notebook: Any) -> list[str]:
-    """What each cell shows, as text."""
-    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    """What each cell shows, as text; on stderr stands what a machine has to say, such as that it compiles."""
+    of_cells = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
+    shown = [output for output in of_cells if output.get("name") != "stderr"]
     data = [output.get("data", {}) for output in shown]
     return [o.get("text") or d.get("text/markdown") or d["text/plain"] for o, d in zip(shown, data, strict=True)]
 
