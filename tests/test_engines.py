@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import duckdb
-import narwhals as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.counting import count
-from goodgain.keys import numbered_rows
 from tables import SESSIONS, no_notices, qrels_frame, run_frame
 from test_against_oracle import all_cases
 
@@ -99,23 +97,3 @@ def test_bad_rows_are_found_on_every_engine(engine: str) -> None:
     tags = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b"], "tag": ["s", "t"]})
     with pytest.raises(gg.InputError, match="tag"):
         gg.read_run(ENGINES[engine](tags))
-
-
-def test_documents_that_meet_in_one_number_are_told_apart_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, qrels = tables(None)
-    run = run.sort("query_id", maintain_order=True)
-    wanted = count(run.lazy(), qrels)[2]
-    assert_frame_equal(count(run, qrels)[2].ledger, wanted.ledger)
-    real = numbered_rows(run, qrels)
-    assert real is not None
-    few = pl.col("key") % 64  # as if the first hash had 64 values
-    met = real._replace(
-        run=nw.from_native(nw.to_native(real.run).with_columns(few)),
-        qrels=nw.from_native(nw.to_native(real.qrels).with_columns(few)),
-    )
-    asked = []
-    monkeypatch.setattr("goodgain.counting.numbered_rows", lambda *_: asked.append(1) or met)
-    found = count(run, qrels)[2]
-    assert asked
-    assert_frame_equal(found.ledger, wanted.ledger)
-    assert_frame_equal(found.pools, wanted.pools)

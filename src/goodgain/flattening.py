@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple, get_args
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.keys import blocks
 from goodgain.schema import EMPTY_DOC
 
 __all__ = ["ORDERS", "Order", "flattened", "ranked"]
@@ -91,9 +90,8 @@ def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
 def _query_numbers(run: pl.DataFrame) -> pl.Series:
     """Numbers for queries in their order of appearance, cheaply where the rows of a query stand together."""
     query_ids = run.get_column("query_id")
-    numbers, of_blocks = blocks(query_ids)
-    if of_blocks.is_unique().all():
-        return numbers
+    if query_ids.rle().struct.field("value").is_unique().all():
+        return query_ids.rle_id()
     rows = run.select("query_id").with_row_index("line")
     return rows.select(pl.col("line").min().over("query_id")).to_series()
 
