@@ -177,6 +177,7 @@ def test_measures_lists_each_with_its_definition() -> None:
     for name, measure in gg.measures.MEASURES.items():
         assert name in out
         assert measure.declaration.title.split()[0] in out
+    assert "cannot be compared between systems" in " ".join(out.replace("│", " ").split())
 
 
 def test_validate_says_what_is_in_a_file() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pyterrier as pt
 import pytest
 
 import goodgain as gg
-
-pt = pytest.importorskip("pyterrier", reason="python-terrier is not installed")
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
 QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "c", "d"], "label": [3, 2, 2]})

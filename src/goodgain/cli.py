@@ -194,6 +194,8 @@ def measures() -> None:
         at = {"optional": "[@i]", "required": "@i", "none": ""}[declared.cutoff]
         bounds = f"{declared.bounds[0]}..{declared.bounds[1]}" if declared.bounds[1] else f">= {declared.bounds[0]}"
         remark = f"; {declared.remark}" if declared.remark else ""
+        own = {key: info.desc for key, info in measure.SUPPORTED_PARAMS.items() if key not in ("rel", "cutoff")}
+        remark += "".join(f"; {key}= says {description}" for key, description in own.items())
         table.add_row(Text(name + at), declared.arrow, bounds, Text(f"{declared.title}: {declared.definition}{remark}"))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
