@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -12,11 +12,16 @@ import polars as pl
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.labels import check_levels
+from goodgain.labelling import labelled_rankings
+from goodgain.parts import Part
 from goodgain.providers import check_provider, chosen_provider
-from goodgain.schema import EMPTY_DOC
 from goodgain.whole_labels import Labelling, whole_labels
 
 __all__ = ["Classic", "classic_scores"]
+
+
+#: Providers that may look at all queries to score one: a function of the user's own, and ranx, which wants them all.
+_AT_ONCE = {"runtime", "ranx"}
 
 
 class Classic(NamedTuple):
@@ -32,34 +37,55 @@ class Classic(NamedTuple):
 
 
 def classic_scores(
-    measures: Sequence[ir_measures.Measure], qrels: Qrels, run: Run, *, order: str = "seen", provider: str | None = None
+    measures: Sequence[ir_measures.Measure], qrels: Qrels, parts: Iterable[Part], *, provider: str | None = None
 ) -> Classic:
-    """Values of ir_measures' own measures for a run, on its flattened ranking.
+    """Values of ir_measures' own measures for a run that comes in parts, on its flattened ranking.
 
     Raises:
         MeasureError: no provider computes a measure, or none can with these labels or query ids.
     """
-    values: dict[ir_measures.Measure, dict[str, float]] = {}
-    if measures:
-        ranking = run.flattened(order)
-        labels = _labels(qrels, run)
-        groups = _together(measures, labels, provider)
-        for (host, labelling), named in groups.items():
-            check_provider(host, list(named), labels, ranking)
-            if labelling.rel is None and labelling.whole:
-                check_levels(labels)
-            for metric in _calculated(host, list(named), labels.with_columns(labelling.relevance), ranking):
-                values.setdefault(named[metric.measure], {})[metric.query_id] = float(metric.value)
-        if len({host.NAME for host, _ in groups}) > 1:  # as ir_measures does; Accuracy alone leaves queries out
-            for query_id in sorted(set(labels.get_column("query_id"))):
-                for measure in measures:
-                    values.setdefault(measure, {}).setdefault(query_id, measure.DEFAULT)
-    rows = [(query_id, str(measure), value) for measure in values for query_id, value in values[measure].items()]
-    types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
-    return Classic(
-        {measure: _aggregated(measure, values.get(measure, {})) for measure in measures},
-        pl.DataFrame(rows, schema=types, orient="row"),
-    )
+    values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
+    hosts: set[str] = set()
+    judged: set[str] = set()
+    pairs = labelled_rankings(parts, qrels)
+    if any(_takes_all(measure, provider) for measure in measures):
+        pairs = iter([_at_once(pairs)])
+    for labels, ranking in pairs:
+        judged.update(labels.get_column("query_id").unique())
+        for host, found in _metrics(measures, labels, ranking, provider):
+            hosts.add(host.NAME)
+            for measure, query_id, value in found:
+                values[measure][query_id] = value
+    if len(hosts) > 1:  # as ir_measures does; Accuracy alone leaves queries out
+        for query_id in sorted(judged):
+            for measure in measures:
+                values[measure].setdefault(query_id, measure.DEFAULT)
+    return Classic({measure: _aggregated(measure, values[measure]) for measure in measures}, _per_query(values))
+
+
+def _takes_all(measure: ir_measures.Measure, provider: str | None) -> bool:
+    try:
+        return chosen_provider(measure, provider).NAME in _AT_ONCE
+    except MeasureError:
+        return False  # said when it is asked for with the labels it can have
+
+
+def _at_once(pairs: Iterable[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    labels, rankings = zip(*pairs, strict=True)
+    return pl.concat(labels), pl.concat(ranking.select(Run.columns) for ranking in rankings)
+
+
+def _metrics(
+    measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame, provider: str | None
+) -> Iterator[tuple[Any, Iterable[tuple[ir_measures.Measure, str, float]]]]:
+    """Each provider that is needed, and what it says: measure, query, value."""
+    forms = _Forms(labels, ranking)
+    for (host, labelling), named in _together(measures, labels, provider).items():
+        check_provider(host, list(named), labels, ranking)
+        if labelling.rel is None and labelling.whole:
+            check_levels(labels)
+        found = _calculated(host, list(named), labelling, forms)
+        yield host, ((named[metric.measure], metric.query_id, float(metric.value)) for metric in found)
 
 
 def _aggregated(measure: ir_measures.Measure, values: dict[str, float]) -> float:
@@ -70,22 +96,13 @@ def _aggregated(measure: ir_measures.Measure, values: dict[str, float]) -> float
     return float(aggregator.result())
 
 
-def _labels(qrels: Qrels, run: Run) -> pl.DataFrame:
-    """query_id, doc_id, relevance, iteration: one label a document (a row for each subtopic of it).
-
-    With labels by iteration a retrieved document has the label of its first occurrence, or none if that is unjudged (a
-    later label never counts); any other has the largest.
-    """
-    if qrels.labels is None:
-        return qrels.rows
-    key = ["query_id", "doc_id"]
-    firsts = run.rows.filter(pl.col("doc_id") != EMPTY_DOC).group_by(key).agg(pl.col("iteration").min())
-    of_any = qrels.frame.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
-    of_iteration = qrels.frame.select(*key, "iteration", of_iteration="relevance")
-    found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")
-    retrieved = found.select(*key, relevance=pl.coalesce("of_iteration", "of_any")).drop_nulls()
-    others = qrels.largest.join(firsts, on=key, how="anti")
-    return pl.concat([retrieved, others]).sort(key).with_columns(iteration=pl.lit("0"))
+def _per_query(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.DataFrame:
+    types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
+    columns = [
+        pl.DataFrame({"query_id": list(found), "measure": [str(measure)] * len(found), "value": list(found.values())}, types)
+        for measure, found in values.items()
+    ]
+    return pl.concat(columns) if columns else pl.DataFrame(schema=types)
 
 
 def _together(
@@ -108,18 +125,34 @@ def _named_once(measure: ir_measures.Measure) -> ir_measures.Measure:
     return made
 
 
+class _Forms:
+    """Labels and ranking in the forms that providers would make themselves, row by row; a dict is made once for all."""
+
+    def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+        self._labels = labels
+        self._ranking = ranking.select(Run.columns)
+        self._dicts: dict[Labelling | None, dict[str, dict[str, Any]]] = {}
+
+    def qrels(self, labelling: Labelling, *, as_frame: bool) -> Any:
+        labels = self._labels.with_columns(labelling.relevance)
+        return labels.to_pandas() if as_frame else self._dict(labelling, labels, "relevance")
+
+    def run(self, *, as_frame: bool) -> Any:
+        return self._ranking.to_pandas() if as_frame else self._dict(None, self._ranking, "score")
+
+    def _dict(self, key: Labelling | None, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+        if key not in self._dicts:
+            self._dicts[key] = _as_dict(frame, value)
+        return self._dicts[key]
+
+
 def _calculated(
-    host: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
-) -> list[ir_measures.Metric]:
+    host: Any, measures: Sequence[ir_measures.Measure], labelling: Labelling, forms: _Forms
+) -> Iterable[ir_measures.Metric]:
     """Hand a provider the form it would make itself: what is made in columns here is made row by row there."""
-    qrels: Any
-    run: Any
-    if host.NAME in ("runtime", "ranx"):
-        qrels, run = labels.to_pandas(), ranking.to_pandas()
-    elif host.NAME == "pyndeval":  # column 2 is the subtopic here, which a dict cannot hold
-        qrels, run = labels.to_pandas(), _as_dict(ranking, "score")
-    else:
-        qrels, run = _as_dict(labels, "relevance"), _as_dict(ranking, "score")
+    frames = host.NAME in ("runtime", "ranx")
+    qrels = forms.qrels(labelling, as_frame=frames or host.NAME == "pyndeval")  # column 2 is pyndeval's subtopic
+    run = forms.run(as_frame=frames)
     try:
         return list(host.iter_calc(measures, qrels, run))
     except (subprocess.CalledProcessError, ZeroDivisionError) as error:
@@ -131,5 +164,12 @@ def _calculated(
 
 def _as_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
     """{query_id: {doc_id: value}} in the order of the rows."""
-    grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
-    return {query_id: dict(zip(docs, found, strict=True)) for query_id, docs, found in grouped.iter_rows()}
+    queries = frame.get_column("query_id").rle().struct.unnest()
+    if not queries.get_column("value").is_unique().all():
+        return _as_dict(frame.sort(pl.int_range(pl.len()).min().over("query_id"), maintain_order=True), value)
+    doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
+    ends = queries.get_column("len").cum_sum()
+    return {
+        query_id: dict(zip(doc_ids[end - length : end], values[end - length : end], strict=True))
+        for length, query_id, end in zip(queries.get_column("len"), queries.get_column("value"), ends, strict=True)
+    }

@@ -25,6 +25,7 @@ from goodgain.command_options import (
 from goodgain.compare_command import compare_files, compare_options
 from goodgain.comparing.tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
+from goodgain.formats.run_file import open_run
 from goodgain.measures import MEASURES
 from goodgain.trace_commands import convert, dedup
 
@@ -80,7 +81,7 @@ def evaluate(
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
     judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors)
+    searched = open_run(run, gaps=gaps, first=first, errors=errors)
     scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
     _tell(scores.signature)
     rows = list(scores.per_query.iter_rows()) if by_query else []
@@ -153,7 +154,7 @@ def ledger(
 ) -> None:
     """Print what each iteration of each query brought: results, repeats, good documents, gain."""
     judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors)
+    searched = open_run(run, gaps=gaps, first=first, errors=errors)
     frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
     if output_format == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}

@@ -15,7 +15,7 @@ import polars as pl
 from goodgain.engines import carried_to, collected, deferred
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
-__all__ = ["Counts", "count"]
+__all__ = ["Counts", "count", "finished", "tally", "tally_firsts"]
 
 
 class Counts(NamedTuple):
@@ -53,26 +53,37 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
+    return finished(tally(run, qrels, rels=rels, labels=labels), qrels, rels=rels, labels=labels)
+
+
+def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+    """What a run's rows come down to, per query and number in the run: the part of `count` that touches the rows.
+
+    Runs that share no query can be tallied one by one; the rows of their tallies, put together, are the tally of all.
+
+    Returns:
+        query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
+    """
     rows = deferred(nw.from_native(run))
-    judgments: nw.LazyFrame[Any] = nw.from_native(qrels)
-    counted = _per_iteration(rows, carried_to(rows, judgments), rels, labels)
-    numbered = _dense(counted)
-    renumbered = _renumbered(numbered)
-    lowest: Any = numbered.get_column("number").min()
-    largest = collected(judgments) if labels is None else _largest(collected(judgments))
-    pools = _pools(largest, rels, numbered)
-    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered, lowest) for k, rel in enumerate(rels)}
-
-
-def _per_iteration(
-    run: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], rels: Sequence[float], labels: str | None
-) -> pl.DataFrame:
-    """Per (query, number in the run): R, UR, Unjudged, and GR and G for each threshold."""
     is_result = nw.col("doc_id") != EMPTY_DOC
     returned = (
-        run.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
+        rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
     )
-    firsts = run.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
+    firsts = rows.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
+    labelled = _labelled(firsts, carried_to(rows, nw.from_native(qrels)), labels)
+    return collected(tally_firsts(returned, labelled, rels=rels))
+
+
+def tally_firsts(
+    returned: nw.LazyFrame[Any], firsts: nw.LazyFrame[Any], *, rels: Sequence[float]
+) -> nw.LazyFrame[Any]:
+    """The tally, where results and first occurrences are known.
+
+    Args:
+        returned: R for each query and number.
+        firsts: one row per (query, document): the number of its first occurrence, its relevance (null where unjudged).
+        rels: the thresholds.
+    """
     label = nw.col("relevance")
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     counts = {
@@ -82,12 +93,19 @@ def _per_iteration(
         **{f"G{k}": nw.when(is_good).then(label).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
     }
     seen = (
-        _labelled(firsts, qrels, labels)
-        .with_columns(**counts)
-        .group_by("query_id", "iteration")
-        .agg(*(nw.col(name).sum() for name in counts))
+        firsts.with_columns(**counts).group_by("query_id", "iteration").agg(*(nw.col(name).sum() for name in counts))
     )
-    return collected(returned.join(seen, on=["query_id", "iteration"], how="left"))
+    return returned.join(seen, on=["query_id", "iteration"], how="left")
+
+
+def finished(tallied: pl.DataFrame, qrels: Any, *, rels: Sequence[float], labels: str | None) -> dict[float, Counts]:
+    """Ledger and pools from a tally: numbers made dense, and the pools of the qrels beside them."""
+    judgments = collected(nw.from_native(qrels))
+    numbered = _dense(tallied)
+    renumbered = _renumbered(numbered)
+    lowest: Any = numbered.get_column("number").min()
+    pools = _pools(judgments if labels is None else _largest(judgments), rels, numbered)
+    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered, lowest) for k, rel in enumerate(rels)}
 
 
 def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,16 @@ import ir_measures
 import narwhals as nw
 import polars as pl
 
-from goodgain.classic import classic_scores
-from goodgain.counting import Counts, count
+from goodgain.classic import Classic, classic_scores
+from goodgain.counting import Counts, count, finished
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
+from goodgain.formats.run_file import RunFile, open_run
 from goodgain.measures import MEASURES
 from goodgain.names import Measures, parse_measure, parse_measures
+from goodgain.parts import Part, over_parts
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
@@ -91,28 +93,39 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures)
-    judged, searched = read_qrels(qrels), read_run(run)
+    judged, searched = read_qrels(qrels), open_run(run)
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
-    classic = classic_scores(
-        [measure for measure in asked if not isinstance(measure, GoodGainMeasure)],
-        judged,
-        searched,
-        order=order,
-        provider=provider,
-    )
-    counts = counted(judged, searched, thresholds(ours) or [DEFAULT_REL])
+    theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
+    rels = thresholds(ours) or [DEFAULT_REL]
+
+    def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame]:
+        tallies: list[pl.DataFrame] = []
+        classic = classic_scores(theirs, judged, _noted(parts, tallies), provider=provider)
+        return classic, pl.concat(tallies)
+
+    classic, tallied = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
+    counts = _told(finished(tallied, judged.frame, rels=rels, labels=judged.labels), judged)
     values = good_gain_scores(ours, searched, counts)
     means = {str(measure): mean for measure, mean in classic.means.items()}
     means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
     return Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _signature(judged, searched, counts, ours=ours, order=order if len(ours) < len(asked) else None),
+        _signature(judged, counts, ours=ours, order=order if len(ours) < len(asked) else None),
         values,
         classic.per_query,
     )
 
 
-def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
+def _noted(parts: Iterator[Part], tallies: list[pl.DataFrame]) -> Iterator[Part]:
+    """The same parts, whose tallies are kept on the way."""
+    for part in parts:
+        tallies.append(part.tally)
+        yield part
+
+
+def good_gain_scores(
+    measures: Sequence[GoodGainMeasure], run: Run | RunFile, counts: dict[float, Counts]
+) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
     if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
         notice(NO_ITERATIONS)
@@ -120,8 +133,12 @@ def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict
 
 
 def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
-    """Threshold -> ledger and pools, with a notice where they mean less than they seem to."""
-    counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    """Threshold -> ledger and pools of a run in memory, with a notice where they mean less than they seem to."""
+    return _told(count(run.frame, qrels.frame, rels=rels, labels=qrels.labels), qrels)
+
+
+def _told(counts: dict[float, Counts], qrels: Qrels) -> dict[float, Counts]:
+    """The same, with a notice where they mean less than they seem to."""
     first = next(iter(counts.values()))
     if first.renumbered:
         notice(
@@ -155,7 +172,7 @@ def _long(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def _signature(
-    qrels: Qrels, run: Run, counts: dict[float, Counts], *, ours: Sequence[GoodGainMeasure], order: str | None
+    qrels: Qrels, counts: dict[float, Counts], *, ours: Sequence[GoodGainMeasure], order: str | None
 ) -> dict[str, Any]:
     first = next(iter(counts.values()))
     ledger = first.ledger.join(first.pools.select("query_id"), on="query_id", how="semi")
@@ -201,8 +218,12 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     """
     asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
     base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
-    judged, searched = read_qrels(qrels), read_run(run)
-    counts = counted(judged, searched, sorted({base, *thresholds(asked)}))
+    judged, searched = read_qrels(qrels), open_run(run)
+    rels = sorted({base, *thresholds(asked)})
+    tallied = over_parts(
+        searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None
+    )
+    counts = _told(finished(tallied, judged.frame, rels=rels, labels=judged.labels), judged)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))

@@ -9,7 +9,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["ORDERS", "Order", "flattened", "ranked"]
+__all__ = ["ORDERS", "Order", "Ranked", "flattened", "ranked", "rescored"]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -62,18 +62,27 @@ def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
     if order == "interleaved":
         position = pl.int_range(pl.len()).over("query", "iteration")
         results = results.with_columns(position=position).sort("query", "position", "iteration")
-    firsts = _first_occurrences(results)
-    queries = (
-        results.group_by("query")
-        .agg(all=pl.len())
-        .join(firsts.group_by("query").agg(kept=pl.len()), on="query")
-        .join(iterations, on="query")
-        .select("query", "kept", as_it_stands=(pl.col("iterations") == 1) & (pl.col("all") == pl.col("kept")))
+    queries = results.group_by("query").agg(all=pl.len()).join(iterations, on="query")
+    rising = queries.select("query").join(rising, on="query", how="semi").with_columns(rising=pl.lit(True))
+    found = rescored(_first_occurrences(results), queries.join(rising, on="query", how="left"))
+    return Ranked(found.ranking.select(run.columns), found.contradicting)
+
+
+def rescored(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranked:
+    """First occurrences in the order of their ranking, with the scores that say it.
+
+    Args:
+        firsts: query (numbers in the order the ranking is to have), iteration, doc_id, rank, score, line, and more.
+        queries: query, iterations (how many), all (results, repeats among them), rising (whether a better rank in an
+            iteration has a lower score; null for no).
+    """
+    counted = queries.join(firsts.group_by("query").agg(kept=pl.len()), on="query").with_columns(
+        as_it_stands=(pl.col("iterations") == 1) & (pl.col("all") == pl.col("kept"))
     )
     place = pl.int_range(1, pl.len() + 1).over("query")
     asis = pl.col("as_it_stands")
     ranking = (
-        firsts.join(queries, on="query", how="left", maintain_order="left")
+        firsts.join(counted.select("query", "kept", "as_it_stands"), on="query", how="left", maintain_order="left")
         .with_columns(
             rank=pl.when(asis).then("rank").otherwise(place),
             score=pl.when(asis).then("score").otherwise((pl.col("kept") + 1 - place).cast(pl.Float64)),
@@ -81,10 +90,8 @@ def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
             place=pl.when(asis).then("line").otherwise(place),
         )
         .sort("query", "place")
-        .select(run.columns)
     )
-    contradicting = queries.filter(~asis).join(rising, on="query", how="semi").height
-    return Ranked(ranking, contradicting)
+    return Ranked(ranking, counted.filter(~asis & pl.col("rising")).height)
 
 
 def _query_numbers(run: pl.DataFrame) -> pl.Series:

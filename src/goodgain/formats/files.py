@@ -16,7 +16,7 @@ import zstandard
 from goodgain.errors import InputError
 from goodgain.writing import why
 
-__all__ = ["Content", "container", "read_bytes", "stem"]
+__all__ = ["Content", "compression", "container", "open_stream", "read_bytes", "stem"]
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _COMPRESSED = (".gz", ".zst")
@@ -46,10 +46,11 @@ def container(path: Path) -> str:
 
 
 class Content(NamedTuple):
-    """The bytes of a file, and its path where they are still as they stand in it."""
+    """The bytes of a file or of a part of it, its path where they are the whole file as it stands, the lines before."""
 
     data: bytes | mmap.mmap
     path: Path | None = None
+    before: int = 0
 
     def has_any(self, bytes_: bytes) -> bool:
         """Whether any of these bytes occurs; pages looked at are given back, so that they do not count as memory."""
@@ -65,6 +66,20 @@ class Content(NamedTuple):
             end = self.data.find(b"\n", start) + 1 or len(self.data)
             yield self.data[start:end]
             start = end
+
+
+def compression(path: Path) -> str | None:
+    """`gz` or `zst` where the first bytes of a file say so, else None."""
+    with path.open("rb") as file:
+        begin = file.read(len(_ZSTD))
+    if begin.startswith(_GZIP):
+        return "gz"
+    return "zst" if begin == _ZSTD else None
+
+
+def open_stream(path: Path) -> IO[bytes]:
+    """A file to be read piece by piece, decompressed if it is gzip."""
+    return gzip.open(path) if compression(path) == "gz" else path.open("rb")  # type: ignore[return-value]  # reads bytes
 
 
 def read_bytes(path: Path) -> Content:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from goodgain.formats.files import Content
+from goodgain.formats.files import Content, open_stream
 
-__all__ = ["WHITE", "FrameRows", "Rows", "TextLines", "numbered_lines", "shown"]
+__all__ = ["WHITE", "FileLines", "FrameRows", "Rows", "TextLines", "numbered_lines", "shown"]
 
 #: White space between the fields of a text file, as C's isspace has it.
 WHITE = b" \t\r\v\f"
+_END = b"\n"
 _SHOWN = 200
 
 
@@ -22,8 +25,8 @@ def shown(line: str) -> str:
 
 
 def numbered_lines(content: Content) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, without their ends, each with its number from 1."""
-    for number, line in enumerate(content.lines(), start=1):
+    """The lines that are not blank, without their ends, each with its number in the file."""
+    for number, line in enumerate(content.lines(), start=content.before + 1):
         stripped = line.strip(WHITE + b"\n")
         if stripped:
             yield number, stripped
@@ -68,4 +71,27 @@ class TextLines:
         return TextLines(self.label, self.content, [lines[row] for row in kept])
 
 
-Rows = FrameRows | TextLines
+@dataclass(frozen=True)
+class FileLines:
+    """Some lines of a text file that is too large to be held; found again by reading it, which only errors pay for."""
+
+    path: Path
+    rows: Sequence[int]
+
+    @property
+    def label(self) -> str:
+        """What the source is called."""
+        return str(self.path)
+
+    def where(self, row: int, values: dict[str, Any] | None = None) -> str:
+        """Name the line that became this row, and quote it."""
+        with open_stream(self.path) as file:
+            line = next(itertools.islice(file, self.rows[row] - 1, None), b"")
+        return f"{self.path}, line {self.rows[row]}: {shown(line.strip(WHITE + _END).decode('utf-8', 'replace'))}"
+
+    def only(self, kept: Sequence[int]) -> FileLines:
+        """The same source after all but these rows were left out."""
+        return FileLines(self.path, [self.rows[row] for row in kept])
+
+
+Rows = FrameRows | TextLines | FileLines

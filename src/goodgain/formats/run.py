@@ -25,7 +25,7 @@ from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.formats.trec import write_trec
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["Run", "ScoredDoc", "read_run", "write_run"]
+__all__ = ["Run", "ScoredDoc", "check_run_options", "read_run", "run_of", "tell_contradictions", "write_run"]
 
 _LARGEST_FIRST = 10**15
 NO_ITERATIONS = "no iterations in this run: read it with goodgain.read_run"
@@ -82,11 +82,7 @@ class Run(PandasFacade):
 
     def _flattened(self, order: str) -> pl.DataFrame:
         ranking, queries = ranked(self.rows, order=order)
-        if queries:
-            notice(
-                f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
-                "the ranking follows the ranks; if the scores are right, number the ranks by them"
-            )
+        tell_contradictions(queries)
         return ranking
 
     @property
@@ -106,6 +102,15 @@ class Run(PandasFacade):
         if not isinstance(self.frame, pl.DataFrame):
             return f"Run({name}{type(self.frame).__module__.split('.')[0]} frame)"
         return f"Run({name}{self.frame.get_column('query_id').n_unique():,} queries, {self.frame.height:,} rows)"
+
+
+def tell_contradictions(queries: int) -> None:
+    """One notice on queries whose ranks contradict their scores, if there are any."""
+    if queries:
+        notice(
+            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
+            "the ranking follows the ranks; if the scores are right, number the ranks by them"
+        )
 
 
 def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run:
@@ -132,16 +137,17 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
     >>> run.frame["doc_id"].to_list()
     ['d1', 'd2']
     """
+    check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
-        if (gaps, first, errors) != ("close", 1, "raise"):
-            raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
         return source
-    check_errors_option(errors)
-    if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
-        raise InputError(f"first={first!r}: give the number of a first iteration, usually 1 or 0")
-    if gaps not in ("close", "empty"):
-        raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
     name, opened, rows, is_text = _opened(source, errors)
+    return run_of(opened, rows, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+
+
+def run_of(
+    opened: Frame, rows: Rows, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
+) -> Run:
+    """A run from columns as they were opened: checked, numbered and ranked; no word on an empty part."""
     columns = opened.collect_schema().names()
     if not is_text:
         opened, rows = no_bad_rows(typed(opened, RUN), rows, RUN, errors=errors)
@@ -156,13 +162,24 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
         frame = _ranked(frame)
         if gaps == "empty" and has_iterations:
             frame = empty_iterations_added(frame, first=first)
-        if frame.is_empty():
+        if frame.is_empty() and not is_part:
             notice(f"{rows.label}: the run is empty; every judged query counts as one without a search")
         if not has_iterations and _has_repeats(frame):
             notice(NO_ITERATIONS)
     elif gaps == "empty":
         raise InputError("gaps='empty' needs the run in memory; collect the frame first")
     return Run(frame, name=name, has_iterations=has_iterations)
+
+
+def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
+    """Raise `InputError` for an option that has no meaning, or comes too late."""
+    if isinstance(source, Run) and (gaps, first, errors) != ("close", 1, "raise"):
+        raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
+    check_errors_option(errors)
+    if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
+        raise InputError(f"first={first!r}: give the number of a first iteration, usually 1 or 0")
+    if gaps not in ("close", "empty"):
+        raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
 
 
 def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:

@@ -1,0 +1,98 @@
+"""Large files in blocks of whole queries, so that what is in memory at a time does not grow with the file."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.formats.files import Content, open_stream
+from goodgain.schema import Table
+from goodgain.writing import why
+
+__all__ = ["BLOCK_BYTES", "BLOCK_ROWS", "table_blocks", "text_blocks"]
+
+BLOCK_BYTES = 32 * 2**20
+BLOCK_ROWS = 2**20
+_BOM = b"\xef\xbb\xbf"
+
+
+def text_blocks(path: Path, *, size: int = BLOCK_BYTES) -> Iterator[Content]:
+    """Lines of a text file (also .gz), cut between queries: neighbouring lines of one query are in one block.
+
+    Raises:
+        InputError: the file cannot be read, or its gzip data are damaged.
+    """
+    try:
+        with open_stream(path) as file:
+            yield from _cut_between_queries(file, size)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
+    except OSError as error:
+        raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
+
+
+def _cut_between_queries(file: IO[bytes], size: int) -> Iterator[Content]:
+    kept = b""
+    before = 0
+    while more := file.read(max(size, len(kept))):  # twice as much where one query fills it all
+        if not kept and not before:
+            more = more.removeprefix(_BOM)
+        data = kept + more
+        end = _last_query(data)
+        if end:
+            yield Content(data[:end], before=before)
+            before += data.count(b"\n", 0, end)
+        kept = data[end:]
+    if kept:
+        yield Content(kept, before=before)
+
+
+def _last_query(data: bytes) -> int:
+    """Where the lines of the last query begin, as far as they stand together; 0 where all are of one query."""
+    start = end = data.rfind(b"\n") + 1
+    last: list[bytes] = []
+    while end:
+        line = data.rfind(b"\n", 0, end - 1) + 1
+        first = data[line:end].split(None, 1)[:1]
+        if first and last and first != last:
+            return start
+        if first:
+            last, start = first, line
+        end = line
+    return 0
+
+
+def table_blocks(path: Path, table: Table, *, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Rows of a Parquet file, cut between queries, each block with the number of its first row.
+
+    Raises:
+        InputError: the file is no readable Parquet file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = [name for name in table.columns if name in file.schema_arrow.names]
+            kept: pl.DataFrame | None = None
+            before = 0
+            for batch in file.iter_batches(batch_size=rows, columns=names):
+                new: Any = pl.from_arrow(batch)
+                data = new if kept is None else pl.concat([kept, new])
+                same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
+                others = (~same).arg_true()
+                end = int(others[-1]) + 1 if len(others) else 0
+                if end:
+                    yield before, data[:end]
+                    before += end
+                kept = data[end:]
+            if kept is not None and len(kept):
+                yield before, kept
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: is no readable parquet file ({str(error).splitlines()[0]}); write it again") from error

@@ -1,0 +1,132 @@
+"""A run in a file that is too large to be read at once: the same run, some of its queries at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+import pyarrow.parquet as pq
+
+from goodgain.formats.blocks import table_blocks, text_blocks
+from goodgain.formats.files import Content, compression, container, stem
+from goodgain.formats.frames import open_frame
+from goodgain.formats.places import FrameRows, Rows
+from goodgain.formats.run import Run, check_run_options, read_run, run_of
+from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.schema import RUN
+
+__all__ = ["Block", "RunFile", "open_run"]
+
+#: A file of this size is read in blocks: what a block costs is little beside it.
+LARGE = 96 * 2**20
+LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A run in a large file.
+
+    Attributes:
+        path: text (also .gz) or Parquet.
+        gaps, first: as in `read_run`.
+        is_text: whether it is text.
+        has_iterations: False where a Parquet file has no column of iterations.
+    """
+
+    path: Path
+    gaps: str
+    first: int
+    is_text: bool
+    has_iterations: bool
+
+    def blocks(self) -> Iterator[Block]:
+        """The run cut between queries; a query whose rows stand apart is in several blocks."""
+        if self.is_text:
+            for content in text_blocks(self.path):
+                yield Block(self, content=content)
+        else:
+            for before, frame in table_blocks(self.path, RUN):
+                yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some queries of a run: as text, or as columns with the way back to their rows."""
+
+    file: RunFile
+    content: Content | None = None
+    frame: pl.DataFrame | None = None
+    rows: Rows | None = None
+
+    @property
+    def plain_text(self) -> bytes | None:
+        """The lines, where nothing but their fields decides what they mean."""
+        return bytes(self.content.data) if self.content is not None and self.file.gaps == "close" else None
+
+    @cached_property
+    def run(self) -> Run:
+        """The block as a run."""
+        opened, rows = self.opened()
+        file = self.file
+        return run_of(
+            opened,
+            rows,
+            name=stem(file.path),
+            is_text=self.content is not None,
+            gaps=file.gaps,
+            first=file.first,
+            errors="raise",
+            is_part=True,
+        )
+
+    def opened(self) -> tuple[Any, Rows]:
+        """The columns as they stand, and the way back to their rows."""
+        if self.content is not None:
+            frame, rows = read_text(self.content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            return nw.from_native(frame), rows
+        opened, rows = open_frame(self.frame, RUN)
+        return opened, self.rows or rows
+
+
+def open_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run | RunFile:
+    """A run to be scored: a large file stays where it is, to be read in blocks; anything else is read.
+
+    The options are those of `read_run`; with `errors="skip"` every file is read at once.
+
+    Raises:
+        InputError: as `read_run`; for a large file, when its blocks are read.
+    """
+    check_run_options(source, gaps=gaps, first=first, errors=errors)
+    if isinstance(source, RunFile):
+        return source
+    if errors == "raise" and isinstance(source, (str, os.PathLike)):
+        found = _large(Path(source), gaps=gaps, first=first)
+        if found is not None:
+            return found
+    return read_run(source, gaps=gaps, first=first, errors=errors)
+
+
+def _large(path: Path, *, gaps: str, first: int) -> RunFile | None:
+    """The file, if it is large and of a kind that is read in blocks."""
+    with suppress(OSError, ValueError):  # no readable file: read_run says what is wrong
+        kind = container(path)
+        if not path.is_file() or kind not in ("text", "parquet"):
+            return None
+        size = path.stat().st_size
+        if kind == "text":
+            compressed = compression(path)
+            if compressed != "zst" and size > (LARGE_COMPRESSED if compressed else LARGE):
+                return RunFile(path, gaps, first, is_text=True, has_iterations=True)
+        elif size > LARGE_COMPRESSED:
+            metadata = pq.read_metadata(path)
+            names = metadata.schema.to_arrow_schema().names
+            if metadata.num_rows and set(RUN.required) <= set(names):
+                return RunFile(path, gaps, first, is_text=False, has_iterations="iteration" in names)
+    return None

@@ -1,0 +1,87 @@
+"""Which labels go with a ranking to a host: those of its queries, one a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import polars as pl
+
+from goodgain.formats import Qrels
+from goodgain.parts import Part
+from goodgain.schema import EMPTY_DOC
+
+__all__ = ["labelled_rankings"]
+
+
+def labelled_rankings(parts: Iterable[Part], qrels: Qrels) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """For each part with a ranking: its labels (query_id, doc_id, relevance, iteration), its ranking.
+
+    A document has one label (a row for each subtopic of it). The last part has the labels of all queries that the run
+    lacks too: what they count is the host's to say.
+    """
+    judged = _ByQuery(qrels.rows if qrels.labels is None else qrels.frame)
+    before: Part | None = None
+    for part in parts:
+        if part.ranking is None:
+            continue
+        if before is not None:
+            yield _pair(before, judged.taken(before.tally.get_column("query_id").unique().to_list()), qrels)
+        before = part
+    if before is not None:
+        yield _pair(before, judged.rest(), qrels)
+
+
+def _pair(part: Part, labels: pl.DataFrame, qrels: Qrels) -> tuple[pl.DataFrame, pl.DataFrame]:
+    assert part.ranking is not None
+    if qrels.labels is not None and part.run is not None:
+        labels = _of_first_occurrence(labels, part.run.rows)
+    return labels, part.ranking
+
+
+class _ByQuery:
+    """Judgments that are taken out query by query, each once."""
+
+    def __init__(self, judgments: pl.DataFrame) -> None:
+        self._all = judgments
+        self._frame = judgments
+        self._places: dict[str, tuple[int, int]] | None = None
+
+    def taken(self, query_ids: Iterable[str]) -> pl.DataFrame:
+        """The rows of these queries."""
+        places = self._placed()
+        found = np.array([places.pop(query_id) for query_id in query_ids if query_id in places], dtype=np.int64)
+        if not len(found):
+            return self._frame.clear()
+        starts, lengths = found[:, 0], found[:, 1]
+        before = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return self._frame[before + np.arange(lengths.sum())]
+
+    def rest(self) -> pl.DataFrame:
+        """The rows that have not been taken."""
+        return self._all if self._places is None else self.taken(list(self._places))
+
+    def _placed(self) -> dict[str, tuple[int, int]]:
+        if self._places is None:
+            blocks = self._frame.get_column("query_id").rle().struct.unnest()
+            if not blocks.get_column("value").is_unique().all():
+                self._frame = self._frame.sort("query_id", maintain_order=True)
+                blocks = self._frame.get_column("query_id").rle().struct.unnest()
+            start = pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")
+            self._places = {
+                query_id: (first, length) for query_id, first, length in blocks.select("value", start.alias("start"), "len").iter_rows()
+            }
+        return self._places
+
+
+def _of_first_occurrence(judgments: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Labels by iteration: a retrieved document has the label of its first occurrence, or none if that is unjudged (a
+    later label never counts); any other has the largest."""
+    key = ["query_id", "doc_id"]
+    firsts = rows.filter(pl.col("doc_id") != EMPTY_DOC).group_by(key).agg(pl.col("iteration").min())
+    of_any = judgments.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
+    of_iteration = judgments.select(*key, "iteration", of_iteration="relevance")
+    found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")
+    retrieved = found.select(*key, relevance=pl.coalesce("of_iteration", "of_any")).drop_nulls()
+    largest = judgments.group_by(key, maintain_order=True).agg(pl.col("relevance").max())
+    return pl.concat([retrieved, largest.join(firsts, on=key, how="anti")]).sort(key).with_columns(iteration=pl.lit("0"))

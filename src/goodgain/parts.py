@@ -1,0 +1,141 @@
+"""A run as every measure needs it, some queries at a time: its tally, and its classic ranking where one is asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.counting import tally, tally_firsts
+from goodgain.engines import collected
+from goodgain.flattening import Ranked, ranked, rescored
+from goodgain.formats import Qrels, Run
+from goodgain.formats.gathering import gathered
+from goodgain.formats.run import tell_contradictions
+from goodgain.formats.run_file import Block, RunFile
+
+if TYPE_CHECKING:
+    from goodgain.text_counting import Scan
+
+__all__ = ["Part", "over_parts"]
+
+Result = TypeVar("Result")
+
+_AHEAD = 2  # blocks that are scanned while another one is counted
+
+
+class Part(NamedTuple):
+    """Some queries of a run, with all their rows.
+
+    Attributes:
+        tally: what `counting.tally` makes of them.
+        ranking: query_id, doc_id, score (and more where they were read), the rows of a query together; None where no
+            ranking was asked for.
+        run: the rows; None where they were counted without being read.
+    """
+
+    tally: pl.DataFrame
+    ranking: pl.DataFrame | None
+    run: Run | None
+
+
+class _ScatteredError(Exception):
+    """Rows of one query stand in several blocks of a file."""
+
+
+def over_parts(
+    run: Run | RunFile,
+    qrels: Qrels,
+    consume: Callable[[Iterator[Part]], Result],
+    *,
+    rels: Sequence[float],
+    order: str | None,
+) -> Result:
+    """What `consume` makes of a run in parts that share no query: one part, or several for a large file.
+
+    Args:
+        run: the run.
+        qrels: the judgments.
+        consume: takes the parts in turn. It is called anew if a query turns out to be scattered over the file.
+        rels: the thresholds of the tallies.
+        order: how rankings are made; None for none.
+    """
+    if isinstance(run, Run):
+        tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+        return consume(iter([Part(tallied, None if order is None else run.flattened(order), run)]))
+    try:
+        return consume(_parts(run.blocks(), qrels, rels, order))
+    except _ScatteredError:
+        return consume(_parts(gathered(run), qrels, rels, order))
+
+
+def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None) -> Iterator[Part]:
+    contradicting = 0
+    met: set[str] = set()
+    for block, scan in _scanned(blocks, qrels, with_ranking=order is not None):
+        found: Ranked | None = None
+        if scan is not None and scan.queries.get_column("query_id").is_unique().all():
+            tallied, run = _tally_of_scan(scan, rels), None
+            if order == "seen" and scan.in_order:
+                found = _ranked_scan(scan)
+        else:
+            run = block.run
+            tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+        if order is not None and found is None:
+            found = ranked(block.run.rows, order=order)
+        query_ids = tallied.get_column("query_id").unique().to_list()
+        if not met.isdisjoint(query_ids):
+            raise _ScatteredError
+        met.update(query_ids)
+        contradicting += found.contradicting if found else 0
+        yield Part(tallied, found.ranking if found else None, run)
+    tell_contradictions(contradicting)
+
+
+def _scanned(blocks: Iterable[Block], qrels: Qrels, *, with_ranking: bool) -> Iterator[tuple[Block, Scan | None]]:
+    """Each block with its scan, made while others are counted; None for what is no plain text, or asks for its rows."""
+    if qrels.labels is not None:
+        yield from ((block, None) for block in blocks)
+        return
+    from goodgain.text_counting import judgments_of, scanned  # compiles: not before a large file is there
+
+    scan = partial(scanned, judgments=judgments_of(qrels.frame), with_ranking=with_ranking)
+    waiting: deque[tuple[Block, Future[Scan | None] | None]] = deque()
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        for block in blocks:
+            text = block.plain_text
+            waiting.append((block, None if text is None else pool.submit(scan, text, first=block.file.first)))
+            if len(waiting) > _AHEAD:
+                yield _done(*waiting.popleft())
+        while waiting:
+            yield _done(*waiting.popleft())
+
+
+def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan | None]:
+    return block, None if future is None else future.result()
+
+
+def _tally_of_scan(scan: Scan, rels: Sequence[float]) -> pl.DataFrame:
+    """The tally of a block whose rows were not read; its queries are numbers until the end, which are sooner grouped."""
+    key = {"query": "query_id"}
+    returned = scan.returned.lazy().rename(key).group_by("query_id", "iteration").agg(pl.col("R").sum())
+    firsts = scan.firsts.lazy().rename(key).select("query_id", "iteration", "relevance")
+    tallied = collected(tally_firsts(nw.from_native(returned), nw.from_native(firsts), rels=rels))
+    query_ids = scan.queries.get_column("query_id").gather(tallied.get_column("query_id"))
+    return tallied.with_columns(query_id=query_ids)
+
+
+def _ranked_scan(scan: Scan) -> Ranked:
+    """What `ranked` makes of rows that stand in order: their first occurrences as they come."""
+    positions = pl.int_range(pl.len(), dtype=pl.Int64)
+    queries = scan.queries.select("query_id", rising=pl.col("rising") == 1, query=positions).join(
+        scan.returned.group_by("query").agg(iterations=pl.len(), all=pl.col("R").sum()), on="query"
+    )
+    found = rescored(scan.firsts.rename({"row": "line"}), queries.drop("query_id"))
+    query_ids = scan.queries.get_column("query_id").gather(found.ranking.get_column("query"))
+    return Ranked(found.ranking.select(query_ids, "doc_id", "score"), found.contradicting)

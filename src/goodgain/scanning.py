@@ -1,0 +1,305 @@
+"""The compiled loop over the bytes of plain TREC text: first occurrences, their labels, results per iteration.
+
+Ids are told apart by their bytes; hashes only say where to look. A line that is not plain ends the loop with a refusal,
+and the readers of `formats` judge it: six fields with one separator between them, whole numbers as iteration and rank, a
+finite score, one tag a query.
+
+What is filled, by column: `queries` (offset, length of the id, whether a score is above that of the rank before),
+`segments` (query, iteration, R) of neighbouring rows with one query and iteration, and `firsts` (query, row, offset and
+length of the id, lowest iteration, rank, row of its judgment or -1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, uint64
+
+__all__ = ["FIRSTS", "QUERIES", "SEGMENTS", "scan_lines", "slots_of_queries", "texts"]
+
+QUERIES = ("offset", "length", "rising")
+SEGMENTS = ("query", "iteration", "R")
+FIRSTS = ("query", "row", "offset", "length", "iteration", "rank", "judgment")
+
+_SEED, _PRIME, _MIX = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3), np.uint64(0xD6E8FEB86659FD93)
+_BLANK, _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO, _NINE = 32, 10, 43, 45, 46, 48, 57
+_DIGITS = 15  # of a whole number: more may not fit where it is kept
+_FINITE = 200  # digits of a score that is finite for sure, with an exponent of two digits
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Compiled when first called, and kept for the next process where there is a folder to keep it in."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+@_compiled
+def _same(one: Any, i: int, other: Any, j: int, length: int) -> bool:
+    for k in range(length):  # noqa: SIM110  # all() of a generator is not compiled
+        if one[i + k] != other[j + k]:
+            return False
+    return True
+
+
+@_compiled
+def _repeated(text: Any, position: int, earlier: int, length: int) -> bool:
+    """Whether the field that starts here is the same as an earlier one."""
+    end = position + length
+    return end <= len(text) and (end == len(text) or text[end] <= _BLANK) and _same(text, position, text, earlier, length)
+
+
+@_compiled
+def _hashed_field(text: Any, position: int, limit: int) -> tuple[int, Any]:
+    """Where a field ends (at white space, a control character or the limit), and a hash of it (FNV-1a, mixed)."""
+    value = _SEED
+    while position < limit and text[position] > _BLANK:
+        value = (value ^ uint64(text[position])) * _PRIME
+        position += 1
+    value = (value ^ (value >> uint64(32))) * _MIX
+    return position, value ^ (value >> uint64(32))
+
+
+@_compiled
+def _digits(text: Any, position: int) -> tuple[int, int]:
+    """Where digits end, and the number they make."""
+    number = 0
+    while position < len(text) and _ZERO <= text[position] <= _NINE:
+        number = number * 10 + np.int64(text[position]) - _ZERO
+        position += 1
+    return position, number
+
+
+@_compiled
+def _number_end(text: Any, position: int) -> int:
+    """Where a number ends that is finite for sure; -1 for anything else."""
+    if position < len(text) and (text[position] == _PLUS or text[position] == _MINUS):
+        position += 1
+    end, _ = _digits(text, position)
+    digits = end - position
+    if end < len(text) and text[end] == _DOT:
+        position = end + 1
+        end, _ = _digits(text, position)
+        digits += end - position
+    if digits == 0 or digits > _FINITE:
+        return -1
+    if end < len(text) and (text[end] | 32) == 101:  # e or E
+        position = end + 1
+        if position < len(text) and (text[position] == _PLUS or text[position] == _MINUS):
+            position += 1
+        end, _ = _digits(text, position)
+        if end == position or end - position > 2:
+            return -1
+    return end
+
+
+@_compiled
+def slots_of_queries(text: Any, offsets: Any, starts: Any) -> Any:
+    """A table that leads from the hash of a judged query to its position; -1 where there is none."""
+    size = 16
+    while size < 2 * len(starts):
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    for query in range(len(starts) - 1):
+        row = starts[query]
+        _, value = _hashed_field(text, offsets[row], offsets[row + 1])
+        slot = np.int64(value & uint64(size - 1))
+        while table[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        table[slot] = query
+    return table
+
+
+@_compiled
+def _judged(text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, starts: Any, table: Any) -> int:
+    """The position of a query among the judged ones; -1 where it has no judgment."""
+    slot = np.int64(value & uint64(len(table) - 1))
+    while table[slot] >= 0:
+        row = starts[table[slot]]
+        if offsets[row + 1] - offsets[row] == length and _same(ids, offsets[row], text, start, length):
+            return table[slot]  # type: ignore[no-any-return]  # an array of a compiled function
+        slot = (slot + 1) & (len(table) - 1)
+    return -1
+
+
+@_compiled
+def scan_lines(
+    text: Any,
+    separator: int,
+    first_number: int,
+    query_text: Any,
+    query_offsets: Any,
+    doc_text: Any,
+    doc_offsets: Any,
+    starts: Any,
+    slots: Any,
+    scores: Any,
+    queries: Any,
+    segments: Any,
+    firsts: Any,
+    known: Any,
+    hashes: Any,
+    table: Any,
+) -> tuple[int, int, int, int, bool]:
+    """Read the lines of a run; fill `queries`, `segments` and `firsts`, which have room for a row per line.
+
+    Args:
+        text: the bytes of the run.
+        separator: the byte between fields.
+        first_number: the iteration of a query that has one word in column 2.
+        query_text, query_offsets, doc_text, doc_offsets: the ids of the judgments, the rows of a query together.
+        starts, slots: where the rows of each judged query start (and all end), and `slots_of_queries`.
+        scores: the score of every row; empty where nobody asks whether they rise.
+        queries, segments, firsts: what is filled.
+        known, hashes, table: room for the documents of one query (judged or met) and a table of twice their number, all -1.
+
+    Returns:
+        How many rows there are, how many rows of each table are filled, and whether the rows of every query stand in
+        order of iteration and rank. -1 rows: a line is not plain; -2 rows: there is no room for the documents of a query.
+    """
+    refused, crowded = (-1, 0, 0, 0, False), (-2, 0, 0, 0, False)
+    rows = query_count = segment_count = first_count = 0
+    in_order = True
+    query = query_length = tag = tag_length = word = word_length = 0
+    is_word = False
+    number = rank = -1
+    score = 0.0
+    base = count = 0  # in the table a document is base + its position in `known`; less is of a query before
+    position = 0
+    while position < len(text):
+        is_new = rows == 0 or not _repeated(text, position, query, query_length)
+        if is_new:
+            query = position
+            position, value = _hashed_field(text, position, len(text))
+            query_length = position - query
+            queries[query_count, 0], queries[query_count, 1], queries[query_count, 2] = query, query_length, 0
+            query_count += 1
+            base, count = base + count, 0
+            judged = _judged(text, query, query_length, value, query_text, query_offsets, starts, slots)
+            if judged >= 0:
+                for row in range(starts[judged], starts[judged + 1]):
+                    if count == len(known):
+                        return crowded
+                    _, value = _hashed_field(doc_text, doc_offsets[row], doc_offsets[row + 1])
+                    slot = np.int64(value & uint64(len(table) - 1))
+                    while table[slot] >= base:
+                        slot = (slot + 1) & (len(table) - 1)
+                    table[slot] = base + count
+                    hashes[count] = value
+                    known[count, 0], known[count, 1] = doc_offsets[row], doc_offsets[row + 1] - doc_offsets[row]
+                    known[count, 2], known[count, 3] = row, -1
+                    count += 1
+        else:
+            position += query_length
+        if query_length == 0 or position == len(text) or text[position] != separator:
+            return refused
+
+        start = position + 1
+        position, found = _digits(text, start)
+        if is_new:
+            word = start
+            is_word = position == start and position < len(text) and text[position] != _PLUS
+            if is_word:
+                position, value = _hashed_field(text, start, len(text))
+            word_length = position - start
+        elif is_word:
+            if not _repeated(text, start, word, word_length):
+                return refused
+            position = start + word_length
+        if is_word:
+            found = first_number
+        if position == start or position == len(text) or text[position] != separator:
+            return refused
+        if not is_word and position - start > _DIGITS:
+            return refused
+        if is_new or found != number:
+            in_order = in_order and (is_new or found > number)
+            number, rank = found, -1
+            segments[segment_count, 0], segments[segment_count, 1], segments[segment_count, 2] = query_count - 1, number, 0
+            segment_count += 1
+
+        doc = position + 1
+        position, value = _hashed_field(text, doc, len(text))
+        length = position - doc
+        if length == 0 or position == len(text) or text[position] != separator:
+            return refused
+
+        start = position + 1
+        position, found = _digits(text, start)
+        if position == start or position - start > _DIGITS or position == len(text) or text[position] != separator:
+            return refused
+
+        position = _number_end(text, position + 1)
+        if position < 0 or position == len(text) or text[position] != separator:
+            return refused
+
+        position += 1
+        if is_new:
+            tag = position
+            position, _ = _hashed_field(text, tag, len(text))
+            tag_length = position - tag
+        elif _repeated(text, position, tag, tag_length):
+            position += tag_length
+        else:
+            return refused
+        if tag_length == 0 or (position < len(text) and text[position] != _NEWLINE):
+            return refused
+        position += 1
+        rows += 1
+
+        if length == 1 and text[doc] == _MINUS:
+            continue
+        if len(scores) > 0:
+            if rank >= 0 and scores[rows - 1] > score:
+                queries[query_count - 1, 2] = 1
+            score = scores[rows - 1]
+        in_order = in_order and found >= rank
+        rank = found
+        segments[segment_count - 1, 2] += 1
+        if count == len(known):
+            return crowded
+        slot = np.int64(value & uint64(len(table) - 1))
+        here = -1
+        while table[slot] >= base:
+            k = table[slot] - base
+            if hashes[k] == value and known[k, 1] == length:
+                if known[k, 2] < 0:
+                    is_same = _same(text, known[k, 0], text, doc, length)
+                else:
+                    is_same = _same(doc_text, known[k, 0], text, doc, length)
+                if is_same:
+                    here = k
+                    break
+            slot = (slot + 1) & (len(table) - 1)
+        if here < 0:
+            here = count
+            table[slot] = base + count
+            hashes[count] = value
+            known[count, 0], known[count, 1], known[count, 2], known[count, 3] = doc, length, -1, -1
+            count += 1
+        earlier = known[here, 3]
+        if earlier >= 0:
+            firsts[earlier, 4] = min(firsts[earlier, 4], number)
+            continue
+        known[here, 3] = first_count
+        firsts[first_count, 0], firsts[first_count, 1] = query_count - 1, rows - 1
+        firsts[first_count, 2], firsts[first_count, 3] = doc, length
+        firsts[first_count, 4], firsts[first_count, 5], firsts[first_count, 6] = number, found, known[here, 2]
+        first_count += 1
+    return rows, query_count, segment_count, first_count, in_order
+
+
+@_compiled
+def texts(text: Any, offsets: Any, lengths: Any) -> tuple[Any, Any]:
+    """Texts that stand at these places one after the other, and where each begins, as Arrow lays them out."""
+    begins = np.zeros(len(offsets) + 1, np.int64)
+    for k in range(len(offsets)):
+        begins[k + 1] = begins[k] + lengths[k]
+    copied = np.empty(begins[-1], np.uint8)
+    for k in range(len(offsets)):
+        for byte in range(lengths[k]):
+            copied[begins[k] + byte] = text[offsets[k] + byte]
+    return begins, copied
