@@ -23,6 +23,11 @@ import polars as pl
 start()
 pl.read_csv(run, separator=" ", has_header=False, quote_char=None, columns=[0, 1, 2])
 """,
+    "read_csv of the whole file": """
+import polars as pl
+start()
+pl.read_csv(run, separator=" ", has_header=False, quote_char=None)
+""",
     "goodgain, ten measures": f"""
 import goodgain
 start()

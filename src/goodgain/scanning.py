@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-__all__ = ["FIRSTS", "QUERIES", "SEGMENTS", "scan_lines", "slots_of_queries", "texts"]
+__all__ = ["FIRSTS", "QUERIES", "SEGMENTS", "copy_texts", "fill_slots", "scan_lines"]
 
 QUERIES = ("offset", "length", "rising")
 SEGMENTS = ("query", "iteration", "R")
@@ -32,7 +32,7 @@ _FINITE = 200  # digits of a score that is finite for sure, with an exponent of 
 def _compiled(function: Callable[..., Any]) -> Any:
     """Compiled when first called, and kept for the next process where there is a folder to keep it in."""
     try:
-        return njit(cache=True, nogil=True)(function)
+        return njit(cache=True, nogil=True, _nrt=False)(function)
     except RuntimeError:
         return njit(nogil=True)(function)
 
@@ -97,28 +97,26 @@ def _number_end(text: Any, position: int) -> int:
 
 
 @_compiled
-def slots_of_queries(text: Any, offsets: Any, starts: Any) -> Any:
-    """A table that leads from the hash of a judged query to its position; -1 where there is none."""
-    size = 16
-    while size < 2 * len(starts):
-        size *= 2
-    table = np.full(size, -1, np.int64)
+def fill_slots(text: Any, offsets: Any, order: Any, starts: Any, table: Any) -> None:
+    """Fill a table, all -1 and of a power of two, that leads from the hash of a judged query to its position."""
+    size = len(table)
     for query in range(len(starts) - 1):
-        row = starts[query]
+        row = order[starts[query]]
         _, value = _hashed_field(text, offsets[row], offsets[row + 1])
         slot = np.int64(value & uint64(size - 1))
         while table[slot] >= 0:
             slot = (slot + 1) & (size - 1)
         table[slot] = query
-    return table
 
 
 @_compiled
-def _judged(text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, starts: Any, table: Any) -> int:
+def _judged(
+    text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, order: Any, starts: Any, table: Any
+) -> int:
     """The position of a query among the judged ones; -1 where it has no judgment."""
     slot = np.int64(value & uint64(len(table) - 1))
     while table[slot] >= 0:
-        row = starts[table[slot]]
+        row = order[starts[table[slot]]]
         if offsets[row + 1] - offsets[row] == length and _same(ids, offsets[row], text, start, length):
             return table[slot]  # type: ignore[no-any-return]  # an array of a compiled function
         slot = (slot + 1) & (len(table) - 1)
@@ -134,6 +132,7 @@ def scan_lines(
     query_offsets: Any,
     doc_text: Any,
     doc_offsets: Any,
+    order: Any,
     starts: Any,
     slots: Any,
     scores: Any,
@@ -150,8 +149,9 @@ def scan_lines(
         text: the bytes of the run.
         separator: the byte between fields.
         first_number: the iteration of a query that has one word in column 2.
-        query_text, query_offsets, doc_text, doc_offsets: the ids of the judgments, the rows of a query together.
-        starts, slots: where the rows of each judged query start (and all end), and `slots_of_queries`.
+        query_text, query_offsets, doc_text, doc_offsets: the ids of the judgments, row by row.
+        order, starts: their rows query by query, and where each query starts there (and the last one ends).
+        slots: the table of `fill_slots`.
         scores: the score of every row; empty where nobody asks whether they rise.
         queries, segments, firsts: what is filled.
         known, hashes, table: room for the documents of one query (judged or met) and a table of twice their number, all -1.
@@ -178,9 +178,9 @@ def scan_lines(
             queries[query_count, 0], queries[query_count, 1], queries[query_count, 2] = query, query_length, 0
             query_count += 1
             base, count = base + count, 0
-            judged = _judged(text, query, query_length, value, query_text, query_offsets, starts, slots)
+            judged = _judged(text, query, query_length, value, query_text, query_offsets, order, starts, slots)
             if judged >= 0:
-                for row in range(starts[judged], starts[judged + 1]):
+                for row in order[starts[judged] : starts[judged + 1]]:
                     if count == len(known):
                         return crowded
                     _, value = _hashed_field(doc_text, doc_offsets[row], doc_offsets[row + 1])
@@ -293,13 +293,8 @@ def scan_lines(
 
 
 @_compiled
-def texts(text: Any, offsets: Any, lengths: Any) -> tuple[Any, Any]:
-    """Texts that stand at these places one after the other, and where each begins, as Arrow lays them out."""
-    begins = np.zeros(len(offsets) + 1, np.int64)
-    for k in range(len(offsets)):
-        begins[k + 1] = begins[k] + lengths[k]
-    copied = np.empty(begins[-1], np.uint8)
+def copy_texts(text: Any, offsets: Any, lengths: Any, begins: Any, copied: Any) -> None:
+    """Put texts that stand at these places one after the other, where each begins, as Arrow lays them out."""
     for k in range(len(offsets)):
         for byte in range(lengths[k]):
             copied[begins[k] + byte] = text[offsets[k] + byte]
-    return begins, copied

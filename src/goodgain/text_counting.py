@@ -10,21 +10,23 @@ import polars as pl
 import pyarrow as pa
 
 from goodgain.formats.text import RUN_TEXT
-from goodgain.scanning import FIRSTS, QUERIES, SEGMENTS, scan_lines, slots_of_queries, texts
+from goodgain.scanning import FIRSTS, QUERIES, SEGMENTS, copy_texts, fill_slots, scan_lines
 
 __all__ = ["Judgments", "Scan", "judgments_of", "scanned"]
 
 _PIECE = 2**20
+_NOT_ASCII = 128
 _ROOM = 1024  # documents of a query, at first
 
 
 class Judgments(NamedTuple):
-    """Labels as the loop takes them: the bytes of ids and where each begins, the rows of a query together."""
+    """Labels as the loop takes them: the bytes of ids and where each begins, and which rows a query has."""
 
     query_text: Any
     query_offsets: Any
     doc_text: Any
     doc_offsets: Any
+    order: Any
     starts: Any
     slots: Any
     relevance: Any
@@ -50,16 +52,15 @@ class Scan(NamedTuple):
 def judgments_of(qrels: pl.DataFrame) -> Judgments:
     """Labels as the loop takes them, from columns query_id, doc_id, relevance with one row per (query, document)."""
     query_ids = qrels.get_column("query_id")
-    if not query_ids.rle().struct.field("value").is_unique().all():
-        qrels = qrels.sort("query_id")
-        query_ids = qrels.get_column("query_id")
-    lengths = query_ids.rle().struct.field("len").to_numpy()
-    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    codes = query_ids.cast(pl.Categorical).to_physical().to_numpy()
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes[order])) + 1, [len(codes)]])
     query_offsets, query_text = _layout(query_ids)
     doc_offsets, doc_text = _layout(qrels.get_column("doc_id"))
+    slots = np.full(1 << int(2 * len(starts)).bit_length(), -1, np.int64)
+    fill_slots(query_text, query_offsets, order, starts, slots)
     relevance = qrels.get_column("relevance").to_numpy()
-    slots = slots_of_queries(query_text, query_offsets, starts)
-    return Judgments(query_text, query_offsets, doc_text, doc_offsets, starts, slots, relevance)
+    return Judgments(query_text, query_offsets, doc_text, doc_offsets, order, starts, slots, relevance)
 
 
 def _layout(ids: pl.Series) -> tuple[Any, Any]:
@@ -78,12 +79,12 @@ def scanned(text: bytes, judgments: Judgments, *, first: int, with_ranking: bool
         first: the number of the one iteration of a query that has a word in column 2.
         with_ranking: whether doc_id and score are wanted.
     """
-    separator = "\t" if b"\t" in text.partition(b"\n")[0] else " "
+    separator = "\t" if b"\t" in text[: text.find(b"\n") + 1 or None] else " "
     scores = _scores(text, separator) if with_ranking else np.empty(0)
     if scores is None or not _is_utf8(memoryview(text)):
         return None
     data = np.frombuffer(text, np.uint8)
-    lines = text.count(b"\n") + 1
+    lines = np.count_nonzero(data == ord("\n")) + 1
     filled = [np.empty((lines, len(names)), np.int64) for names in (QUERIES, SEGMENTS, FIRSTS)]
     room, rows = _ROOM, -2
     while rows == -2:
@@ -95,16 +96,21 @@ def scanned(text: bytes, judgments: Judgments, *, first: int, with_ranking: bool
     if rows < 0 or (with_ranking and rows != len(scores)):
         return None
     queries, returned, firsts = (
-        pl.DataFrame(table[:count], schema=names)
+        dict(zip(names, table[:count].T, strict=True))
         for table, count, names in zip(filled, counts, (QUERIES, SEGMENTS, FIRSTS), strict=True)
     )
-    row = firsts.get_column("judgment").to_numpy()
-    relevance = np.where(row < 0, np.nan, judgments.relevance[row])
-    firsts = firsts.with_columns(relevance=pl.Series(relevance).fill_nan(None))
+    unjudged = firsts["judgment"] < 0
+    relevance = np.where(unjudged, np.nan, judgments.relevance[firsts["judgment"]])
+    columns = {"query": firsts["query"], "iteration": firsts["iteration"], "relevance": relevance}
     if with_ranking:
-        found = scores[firsts.get_column("row").to_numpy()]
-        firsts = firsts.with_columns(doc_id=_texts(data, firsts), score=pl.Series(found))
-    return Scan(queries.with_columns(query_id=_texts(data, queries)), returned, firsts, in_order)
+        columns |= {name: firsts[name] for name in ("row", "rank")} | {"score": scores[firsts["row"]]}
+    found = pl.DataFrame(columns).with_columns(pl.col("relevance").fill_nan(None))
+    return Scan(
+        pl.DataFrame([_texts(data, queries).alias("query_id"), pl.Series("rising", queries["rising"])]),
+        pl.DataFrame(returned),
+        found.with_columns(doc_id=_texts(data, firsts)) if with_ranking else found,
+        in_order,
+    )
 
 
 def _scores(text: bytes, separator: str) -> Any:
@@ -122,6 +128,8 @@ def _scores(text: bytes, separator: str) -> Any:
 
 
 def _is_utf8(text: memoryview) -> bool:
+    if np.frombuffer(text, np.uint8).max(initial=0) < _NOT_ASCII:
+        return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(text), _PIECE):
@@ -132,7 +140,9 @@ def _is_utf8(text: memoryview) -> bool:
     return True
 
 
-def _texts(data: Any, places: pl.DataFrame) -> pl.Series:
+def _texts(data: Any, places: dict[str, Any]) -> pl.Series:
     """The texts that stand at places (offset, length) of a block."""
-    begins, copied = texts(data, places.get_column("offset").to_numpy(), places.get_column("length").to_numpy())
-    return pl.Series(pa.LargeStringArray.from_buffers(places.height, pa.py_buffer(begins), pa.py_buffer(copied)))
+    begins = np.concatenate([[0], np.cumsum(places["length"])])
+    copied = np.empty(begins[-1], np.uint8)
+    copy_texts(data, places["offset"], places["length"], begins, copied)
+    return pl.Series(pa.LargeStringArray.from_buffers(len(begins) - 1, pa.py_buffer(begins), pa.py_buffer(copied)))
