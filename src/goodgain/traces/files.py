@@ -36,11 +36,6 @@ class Task(NamedTuple):
 
     pieces: list[Piece]
 
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        return sum(piece.size for piece in self.pieces)
-
 
 def trace_files(paths: Paths) -> list[Path]:
     """The files that paths name: themselves, and of a directory those in it whose names end as traces do.
@@ -78,13 +73,13 @@ def head_and_format(path: Path, name: str) -> tuple[Head, Format]:
     return head, format_of(path, head) if name == "auto" else format_named(name)
 
 
-def tasks(files: list[Path], format_name: str) -> Iterator[Task]:
-    """What there is to read: small files together, large files of JSON Lines in pieces."""
+def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
+    """What there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
     pieces: list[Piece] = []
     waiting = 0
     for path in files:
         size = path.stat().st_size
-        if size > 2 * _TASK_SIZE and (parts := _split(path, format_name)):
+        if apart and size > 2 * _TASK_SIZE and (parts := _split(path, format_name)):
             if pieces:
                 yield Task(pieces)
                 pieces, waiting = [], 0
