@@ -105,4 +105,3 @@ def _write_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
         for name in pairs:
             row[name] = {pair["name"]: pair["value"] for pair in row[name]} if row[name] is not None else None
         file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-

@@ -11,7 +11,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.schema import EMPTY_DOC, RUN
+from goodgain.schema import EMPTY_DOC
 
 __all__ = ["DEFAULT_TAG", "NormaliseUrl", "systems_in", "to_run"]
 
