@@ -67,8 +67,8 @@ def remember_keys(text: str, members: Any) -> None:
 
 
 def _start(text: str) -> str:
-    """A text up to its first key's end."""
-    return text[: max(text.find(":", 0, _LONGEST_START), 0)]
+    """A text up to the colon behind its first key."""
+    return text[: text.find(":", 0, _LONGEST_START) + 1]
 
 
 @lru_cache(maxsize=_MOST_STARTS)

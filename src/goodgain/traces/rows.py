@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -87,7 +88,7 @@ def _asked(search: SearchCall | None) -> str | None:
 
 def _column(name: str, results: list[Result]) -> pl.Series:
     if name not in ("ids", "fields"):
-        return pl.Series(name, [getattr(result, name) for result in results], dtype=RESULTS_SCHEMA[name])
+        return pl.Series(name, list(map(attrgetter(name), results)), dtype=RESULTS_SCHEMA[name])
     pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
     if not any(pairs):
         return (
