@@ -49,8 +49,6 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """
     if parse is not None and (found := _parsed(parse, output, at, doc_type)) is not None:
         return found
-    if type(output) is str and (plain := plain_results(output, doc_type)) is not None:  # nearly all: without detours
-        return Outcome("ok", plain)
     return _Reading(at, doc_type).value(output, _DEEPEST)
 
 

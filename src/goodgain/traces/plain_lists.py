@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from goodgain.traces.key_names import plan_of
+from goodgain.traces.keys import result_of
 from goodgain.traces.pivot import Result
 
 __all__ = ["plain_results", "remember_keys"]
@@ -52,7 +53,11 @@ def plain_results(text: str, doc_type: str | None) -> tuple[Result, ...] | None:
     for rank, item in enumerate(found, start=1):
         title, snippet, url = item.title, item.snippet, item.url
         if title[0] in "\"'" or snippet.startswith("http"):  # quotes are taken off, and an address is no text
-            return None
+            fields = {"doc_id": item.doc_id, "url": url, "title": title, "snippet": snippet, "score": item.score}
+            if (result := result_of(fields, rank, "", doc_type)) is None:
+                return None
+            add(result)
+            continue
         if url is not None:
             url = url.strip() or None
         add(Result(rank, item.doc_id, (), url, title, snippet, item.score, doc_type))
@@ -63,7 +68,10 @@ def remember_keys(text: str, members: Any) -> None:
     """Take note of the keys in a text that the general chain has to read, for those that begin alike."""
     start = _start(text)
     if (start in _decoders or len(_decoders) < _MOST_STARTS) and members and set(map(type, members)) == {dict}:
-        _decoders[start] = _decoder(tuple(dict.fromkeys(key for member in members for key in member)))
+        keys: dict[str, Any] = {}
+        for member in members:
+            keys |= member
+        _decoders[start] = _decoder(tuple(keys))
 
 
 def _start(text: str) -> str:
