@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from typing import Any
 
 import pandas as pd
@@ -30,6 +32,37 @@ def test_an_iteration_without_results_is_a_row_and_a_query_without_a_search_is_n
 def test_order_of_rows_does_not_matter() -> None:
     results = _results(("q", 1, 1, 1, "a"), ("q", 1, 2, 1, "b"), ("q", 2, 1, 1, "c"), ("q", 3, 1, 0, None))
     assert to_run(results.reverse()).equals(to_run(results))
+
+
+def test_rows_in_any_order_make_the_run_that_counting_by_hand_makes() -> None:
+    chance = random.Random(11)
+    columns = "query_id iteration search rank doc_id score"
+    schema = dict(zip(columns.split(), [pl.String, pl.Int64, pl.Int64, pl.Int64, pl.String, pl.Float64], strict=True))
+    for turn in range(300):
+        rows = [
+            (
+                chance.choice("abc"), chance.choice((0, 1, 2)), chance.choice((1, 2)), chance.choice((0, 1, 2)),
+                f"d{number}", chance.choice((None, 1.5, float("nan"), 2.0) if turn % 2 else (1.5, 2.0)),
+            ) for number in range(chance.choice((0, 1, 5, 12)))
+        ]  # fmt: skip
+        if turn % 3 == 0:
+            rows.sort(key=lambda row: row[:4])
+        run = to_run(pl.DataFrame(rows, schema=schema, orient="row"))
+        assert run.drop("tag").rows() == _by_hand(rows)
+
+
+def _by_hand(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    run: list[tuple[Any, ...]] = []
+    for query in dict.fromkeys(row[0] for row in rows):
+        for iteration in sorted({row[1] for row in rows if row[0] == query}):
+            found = [row for row in rows if row[:2] == (query, iteration) and row[3] > 0]
+            found.sort(key=lambda row: row[2:4])
+            scored = all(score is not None and math.isfinite(score) for *_, score in found)
+            for rank, (*_, name, score) in enumerate(found, start=1):
+                run.append((query, iteration, name, rank, score if scored else 1 / rank))
+            if not found and iteration > 0:
+                run.append((query, iteration, "-", 0, 0.0))
+    return run
 
 
 def test_scores_are_the_log_s_where_all_results_of_an_iteration_have_one() -> None:

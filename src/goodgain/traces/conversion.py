@@ -21,7 +21,7 @@ from goodgain.errors import InputError, notice
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.files import Paths, trace_files
 from goodgain.traces.options import ReadOptions
-from goodgain.traces.outputs import Append, appended
+from goodgain.traces.outputs import Append, Part, appended, part_of
 from goodgain.traces.reading import Progress, read_batches
 from goodgain.traces.result_files import check_results_name
 from goodgain.traces.rows import Rows
@@ -87,7 +87,7 @@ def convert_traces(
     read = ReadOptions(**options)
     _check_outputs(paths, out, wanted)
     apart = _PLACEHOLDER in out.name
-    work = _Work(deduplicate, deduplicate_all, normalise_url, wanted is not None, system, later=apart)
+    work = _Work(deduplicate, deduplicate_all, normalise_url, out, wanted, system, later=apart)
     summary = Summary()
     with ExitStack() as stack:
         writing = _Writing(stack, out, wanted, system)
@@ -119,8 +119,8 @@ def _check_outputs(paths: Paths, out: Path, results: Path | None) -> None:
 class _Done(NamedTuple):
     """What came of a batch: rows of runs by system, and the results, as far as they are wanted."""
 
-    runs: list[tuple[str | None, pl.DataFrame]]
-    results: pl.DataFrame | None
+    runs: list[tuple[str | None, Part]]
+    results: Part | None
     waiting: pl.DataFrame | None
     identified: int
 
@@ -132,16 +132,17 @@ class _Work:
     deduplicate: Deduplicate | None
     deduplicate_all: bool
     normalise_url: NormaliseUrl | None
-    keep_results: bool
+    run_file: Path
+    results_file: Path | None
     system: str | None
     later: bool
 
     def __call__(self, rows: Rows) -> _Done:
         plain = rows.all_have_ids and not self.deduplicate_all
-        frame = rows.frame(for_run=plain and not self.keep_results)
+        frame = rows.frame(for_run=plain and self.results_file is None)
         if self.system is not None:
             frame = frame.filter(pl.col("system") == self.system)
-        results = frame if self.keep_results else None
+        results = part_of(self.results_file, frame) if self.results_file is not None else None
         if plain or self.deduplicate is None:
             return _Done(self.runs(frame), results, None, 0)
         lacking = (
@@ -164,12 +165,18 @@ class _Work:
         found = self.deduplicate(frame)
         return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
 
-    def runs(self, frame: pl.DataFrame) -> list[tuple[str | None, pl.DataFrame]]:
+    def runs(self, frame: pl.DataFrame) -> list[tuple[str | None, Part]]:
         """The run of each system in a frame."""
-        return [
-            (name, to_run(frame.filter(pl.col("system").eq_missing(name)), normalise_url=self.normalise_url))
-            for name in systems_in(frame)
-        ]
+        systems = systems_in(frame)
+        return [(name, part_of(self.run_file, self.run(_rows_of(frame, name, systems)))) for name in systems]
+
+    def run(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The run of one system."""
+        return to_run(frame, normalise_url=self.normalise_url)
+
+
+def _rows_of(frame: pl.DataFrame, system: str | None, systems: list[str | None]) -> pl.DataFrame:
+    return frame if len(systems) == 1 else frame.filter(pl.col("system").eq_missing(system))
 
 
 def _in_order(frame: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
@@ -194,11 +201,11 @@ class _Writing:
         self._out = out
         self._system = system
         self._appends: dict[str, Append] = {}
-        self._counts: dict[str, int] = {}
+        self._escaped = 0
         self._results = stack.enter_context(appended(results)) if results is not None else None
         self._spooled = 0
         if _PLACEHOLDER not in out.name:
-            self._appends[""] = stack.enter_context(appended(out, self._counts))
+            self._appends[""] = stack.enter_context(appended(out))
 
     def add(self, done: _Done, summary: Summary) -> None:
         """Write what came of a batch."""
@@ -210,7 +217,8 @@ class _Writing:
             )
         for system, run in done.runs:
             self._run_of(system)(run)
-            self.rows += run.height
+            self.rows += run.rows
+            self._escaped += run.escaped
         if self._results is not None and done.results is not None:
             self._results(done.results)
         if done.waiting is not None and done.waiting.height and self.spool is not None:
@@ -229,7 +237,7 @@ class _Writing:
             if path in self.runs.values():
                 raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
             self.runs[name] = path
-            self._appends[name] = self._stack.enter_context(appended(path, self._counts))
+            self._appends[name] = self._stack.enter_context(appended(path))
         return self._appends[name]
 
     def waiting(self) -> Iterator[pl.DataFrame]:
@@ -256,8 +264,8 @@ class _Writing:
                 f"the results of {self.identified} queries lack ids: their documents were told apart by deduplication; "
                 "--dedup none (deduplicate=None) uses their URLs as they are"
             )
-        if self._counts.get("escaped"):
+        if self._escaped:
             notice(
-                f"{self._out}: white space and control characters in {self._counts['escaped']} ids became %XX; "
+                f"{self._out}: white space and control characters in {self._escaped} ids became %XX; "
                 "write .parquet or .jsonl to keep ids as they are"
             )

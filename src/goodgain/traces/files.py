@@ -16,7 +16,7 @@ __all__ = ["Paths", "Piece", "Task", "head_and_format", "tasks", "trace_files"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_TASK_SIZE = 16 << 20
+_TASK_SIZE, _BUFFER = 16 << 20, 256 << 10
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval", ".gz", ".zst")
 
 
@@ -35,11 +35,6 @@ class Task(NamedTuple):
     """Pieces that are read in one go."""
 
     pieces: list[Piece]
-
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        return sum(piece.size for piece in self.pieces)
 
 
 def trace_files(paths: Paths) -> list[Path]:
@@ -78,13 +73,13 @@ def head_and_format(path: Path, name: str) -> tuple[Head, Format]:
     return head, format_of(path, head) if name == "auto" else format_named(name)
 
 
-def tasks(files: list[Path], format_name: str) -> Iterator[Task]:
-    """What there is to read: small files together, large files of JSON Lines in pieces."""
+def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
+    """What there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
     pieces: list[Piece] = []
     waiting = 0
     for path in files:
         size = path.stat().st_size
-        if size > 2 * _TASK_SIZE and (parts := _split(path, format_name)):
+        if apart and size > 2 * _TASK_SIZE and (parts := _split(path, format_name)):
             if pieces:
                 yield Task(pieces)
                 pieces, waiting = [], 0
@@ -112,20 +107,14 @@ def _split(path: Path, format_name: str) -> Iterator[Piece] | None:
 
 def _line_ranges(path: Path, format_name: str) -> Iterator[Piece]:
     """Ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
-    with path.open("rb") as file:
-        start, line, number = 0, 1, 1
-        while True:
-            block = file.read(_TASK_SIZE) + file.readline()
-            if not block:
-                return
-            yield Piece(path, len(block), (start, start + len(block)), line, number, format_name)
-            lines = block.count(b"\n")
-            start, line = start + len(block), line + lines
-            number += _records(block, lines)
-
-
-def _records(block: bytes, lines: int) -> int:
-    """How many lines are not blank; the usual block, where all begin with a brace, is told quickly."""
-    if block.startswith(b"{") and block.endswith(b"\n") and block.count(b"\n{") == lines - 1:
-        return lines
-    return sum(1 for line in block.split(b"\n") if line.strip())
+    start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
+    with path.open("rb", buffering=_BUFFER) as file:
+        for line_number, line in enumerate(file, start=1):
+            size += len(line)
+            traces += not line.isspace()
+            if size >= _TASK_SIZE:
+                yield Piece(path, size, (start, start + size), first_line, first_number, format_name)
+                start, first_line, first_number = start + size, line_number + 1, first_number + traces
+                size = traces = 0
+    if size:
+        yield Piece(path, size, (start, start + size), first_line, first_number, format_name)

@@ -7,7 +7,6 @@ never a result: it has no identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
@@ -17,6 +16,7 @@ from goodgain.traces.keys import has_identity, result_of, results_of
 from goodgain.traces.layouts import results_in_text
 from goodgain.traces.outcomes import says_failed, says_nothing_found
 from goodgain.traces.pivot import Result, Status
+from goodgain.traces.plain_lists import plain_results, remember_keys
 from goodgain.traces.wrappers import are_parts, constructed, error_in, held_list, surely_wraps
 
 __all__ = ["Outcome", "Parse", "read_output"]
@@ -49,9 +49,6 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """
     if parse is not None and (found := _parsed(parse, output, at, doc_type)) is not None:
         return found
-    if parse is None and type(output) is str and output.startswith("[{"):  # what most tools write, without detours
-        with suppress(NotJSONError):
-            output = loads(output)
     return _Reading(at, doc_type).value(output, _DEEPEST)
 
 
@@ -124,6 +121,8 @@ class _Reading:
     def text(self, text: str, depth: int) -> Outcome:
         """JSON in text, known failures, known layouts; else unparsed."""
         stripped = text.strip()
+        if (plain := plain_results(stripped, self.doc_type)) is not None:
+            return Outcome("ok", plain)
         if says_failed(stripped):
             return _ERROR
         if stripped.startswith(("{", "[", '"')):
@@ -133,6 +132,8 @@ class _Reading:
                 if (many := concatenated(stripped)) is not None:
                     return self.members(many, depth - 1)
             else:
+                if type(value) is list:
+                    remember_keys(stripped, value)
                 return self.value(value, depth - 1)
         if _BLOCKS in text:
             return _joined([self.text(block, depth - 1) for block in text.split(_BLOCKS)])

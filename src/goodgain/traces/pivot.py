@@ -3,7 +3,8 @@
 An envelope (one file a format) hands out traces whose steps hold `ToolCall`s with raw output. `searches` makes
 `SearchCall`s of those that searched. A format that knows its results may hand out `SearchCall`s at once.
 
-They are msgspec structs: of named tuples, dataclasses and structs the cheapest to make, and this is the hot path.
+They are msgspec structs: of named tuples, dataclasses and structs the cheapest to make, and this is the hot path. They
+form trees, never cycles, so the garbage collector need not look for any (`gc=False`), which is a tenth of the time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     fields: Pairs = ()
 
 
-class SearchCall(msgspec.Struct, frozen=True):
+class SearchCall(msgspec.Struct, frozen=True, gc=False):
     """One search: with which tool, what became of it, the results in the order given, and what was asked.
 
     `asked` is the queries, or the arguments of the call, from which `queries` takes them when somebody wants to know.
@@ -66,7 +67,7 @@ class SearchCall(msgspec.Struct, frozen=True):
         return queries_of(self.asked)
 
 
-class ToolCall(msgspec.Struct):
+class ToolCall(msgspec.Struct, gc=False):
     """A call as the log holds it; mutable, because its answer stands further down in the log.
 
     Attributes:
@@ -100,7 +101,7 @@ class ToolCall(msgspec.Struct):
         return self.output is not UNANSWERED or self.failed
 
 
-class Step(msgspec.Struct):
+class Step(msgspec.Struct, gc=False):
     """One step of the agent: the calls it made side by side."""
 
     calls: list[ToolCall | SearchCall] = msgspec.field(default_factory=list)
@@ -108,7 +109,7 @@ class Step(msgspec.Struct):
     time: str | None = None
 
 
-class Turn(msgspec.Struct):
+class Turn(msgspec.Struct, gc=False):
     """What the user said, and the steps the agent took upon it."""
 
     user_text: str = ""
@@ -117,7 +118,7 @@ class Turn(msgspec.Struct):
     query_id: str | None = None
 
 
-class Trace(msgspec.Struct):
+class Trace(msgspec.Struct, gc=False):
     """One conversation of one system.
 
     Attributes:

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import polars as pl
@@ -33,14 +34,15 @@ Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
 Progress = Callable[[int, int], None]
 
-_ROWS_A_BATCH = 50_000
+_ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
 _AHEAD = 2
 
 
 class Batch(NamedTuple, Generic[Value]):
-    """What came of some traces, with their names and where those came from."""
+    """What came of some traces, with the bytes they take, their names and where those came from."""
 
     value: Value
+    size: int
     names: list[tuple[str | None, str, str]]
     sources: list[tuple[str, str]]
     summary: Summary
@@ -129,7 +131,7 @@ def read_batches(
     done, total = 0, sum(path.stat().st_size for path in files)
     summary.files = len(files)
     summary.choices = options.choices
-    for size, batch in _batches(tasks(files, options.format), options, finish, jobs):
+    for batch in _batches(files, options, finish, jobs):
         for text in batch.notices:
             notice(text)
         for kind, at in batch.sources:
@@ -137,30 +139,27 @@ def read_batches(
         for system, query_id, at in batch.names:
             names.add(system, query_id, at)
         summary.add(batch.summary)
-        done += size
+        done += batch.size
         if progress is not None:
             progress(done, total)
         yield batch.value
 
 
 def _batches(
-    todo: Iterator[Task], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
-) -> Iterator[tuple[int, Batch[Value]]]:
+    files: list[Path], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
+) -> Iterator[Batch[Value]]:
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise InputError(f"jobs={jobs!r}: say how many processes may read, 1 or more")
-    if jobs == 1:
-        for task in todo:
-            size = task.size
-            for batch in _read(task, options, finish):
-                yield size, batch
-                size = 0
-        return
-    yield from _read_apart(todo, options, finish, jobs)
+    if jobs > 1:
+        yield from _read_apart(tasks(files, options.format, apart=True), options, finish, jobs)
+    else:
+        for task in tasks(files, options.format, apart=False):
+            yield from _read(task, options, finish)
 
 
 def _read_apart(
     todo: Iterator[Task], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
-) -> Iterator[tuple[int, Batch[Value]]]:
+) -> Iterator[Batch[Value]]:
     """Read in several processes. A few tasks are under way at a time, and their results come in order."""
     try:
         pickle.dumps((options, finish))
@@ -172,26 +171,23 @@ def _read_apart(
     with ExitStack() as stack:
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))  # Polars does not survive a fork
         stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-        waiting: deque[tuple[int, Future[list[Batch[Value]]]]] = deque()
+        waiting: deque[Future[list[Batch[Value]]]] = deque()
         for task in todo:
-            waiting.append((task.size, pool.submit(_read_all, task, options, finish)))
+            waiting.append(pool.submit(_read_all, task, options, finish))
             if len(waiting) > jobs * _AHEAD:
-                yield from _collected(*waiting.popleft())
+                yield from _collected(waiting.popleft())
         while waiting:
-            yield from _collected(*waiting.popleft())
+            yield from _collected(waiting.popleft())
 
 
-def _collected(size: int, future: Future[list[Batch[Value]]]) -> Iterator[tuple[int, Batch[Value]]]:
+def _collected(future: Future[list[Batch[Value]]]) -> list[Batch[Value]]:
     try:
-        batches = future.result()
+        return future.result()
     except BrokenProcessPool as error:
         raise InputError(
             "a process that read traces ended early; if this is a script, put its work below "
             "`if __name__ == '__main__':`, else leave jobs at 1"
         ) from error
-    for batch in batches:
-        yield size, batch
-        size = 0
 
 
 def _read_all(task: Task, options: ReadOptions, finish: Callable[[Rows], Value]) -> list[Batch[Value]]:
@@ -206,25 +202,29 @@ def _read_all(task: Task, options: ReadOptions, finish: Callable[[Rows], Value])
 
 
 def _read(task: Task, options: ReadOptions, finish: Callable[[Rows], Value]) -> Iterator[Batch[Value]]:
-    batch = _Gathering(options)
+    summary = Summary()
+    batch = _Gathering(options, summary)
     for piece in task.pieces:
-        seen = Summary()
-        for trace, form in _traces(piece, options, seen):
-            batch.add(trace, base_name(piece.path), form)
-            if len(batch.rows) >= _ROWS_A_BATCH:
+        name, begun = base_name(piece.path), 0
+        for trace, form, read in _traces(piece, options, summary):
+            batch.add(trace, name, form)
+            if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
+                # Of a compressed file more is read than it has bytes.
+                batch.size += min(read, piece.size) - min(begun, piece.size)
                 yield batch.ended(finish)
-                batch = _Gathering(options)
-        batch.summary.add(seen)
+                batch, begun = _Gathering(options, summary), read
+        batch.size += max(piece.size - begun, 0)
     yield batch.ended(finish)
 
 
 class _Gathering:
     """A batch in the making."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, summary: Summary) -> None:
         self.options = options
         self.rows = Rows()
-        self.summary = Summary()
+        self.size = 0
+        self.summary = summary
         self.names: list[tuple[str | None, str, str]] = []
         self.sources: dict[str, str] = {}
 
@@ -257,27 +257,28 @@ class _Gathering:
 
     def ended(self, finish: Callable[[Rows], Value]) -> Batch[Value]:
         """The batch."""
-        return Batch(finish(self.rows), self.names, list(self.sources.items()), self.summary, [])
+        return Batch(finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.taken(), [])
 
 
-def _traces(piece: Piece, options: ReadOptions, seen: Summary) -> Iterator[tuple[Trace, Format]]:
-    """The traces of a piece, each with its format."""
+def _traces(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, int]]:
+    """The traces of a piece, each with its format, and how many bytes were read up to it."""
     skip = options.errors == "skip"
+    errors = summary.errors
     try:
         head, form = head_and_format(piece.path, piece.format if options.format == "auto" else options.format)
         source = Source(
-            piece.path, head, seen, citations=options.citations, reranked=options.reranked, skip=skip,
+            piece.path, head, summary, citations=options.citations, reranked=options.reranked, skip=skip,
             span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
         )  # fmt: skip
         count = 0
         for trace in form.read(source):
             count += 1
-            yield trace, form
-        if not count and not seen.errors and piece.span is None:
+            yield trace, form, source.read
+        if not count and summary.errors == errors and piece.span is None:
             raise InputError(
                 f"{piece.path}: holds no trace that {form.name} can read; give another format with format="
             )
     except InputError as error:
         if not skip:
             raise
-        seen.skip(error)
+        summary.skip(error)

@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.traces.checks import an_object, kind_of
 from goodgain.traces.jsontext import NotJSONError, loads
-from goodgain.traces.outputs import appended, kind_of_file
+from goodgain.traces.outputs import appended, kind_of_file, part_of
 from goodgain.traces.rows import RESULTS_SCHEMA
 
 __all__ = ["check_results_name", "read_results", "write_results"]
@@ -44,7 +44,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """
     check_results_name(Path(path))
     with appended(Path(path)) as append:
-        append(results)
+        append(part_of(Path(path), results))
 
 
 def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -27,7 +28,7 @@ _OF_RUNS = ("rank", "doc_id", "score")
 _NO_IDS = (None, EMPTY_DOC)
 
 #: Stands in a row for a search without results, or for a query without a search.
-_NOTHING = Result(0)
+_NOTHING = (Result(0),)
 
 
 class Rows:
@@ -36,44 +37,47 @@ class Rows:
     def __init__(self) -> None:
         self._results: list[Result] = []
         self._counts: list[int] = []
-        self._searches: dict[str, list[Any]] = {name: [] for name in _OF_SEARCHES}
-        self._appends = [column.append for column in self._searches.values()]
+        self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
 
     def __len__(self) -> int:
         return len(self._results)
 
     def add(self, query: Query, query_id: str, system: str | None) -> None:
         """Add what a query's searches found; a query that never searched has one row, with iteration 0."""
+        turn = query.turn.index
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
-                values = (query_id, system, query.turn.index, iteration, number, search.call_id, search, search.status)
-                self._add(values, search.results or (_NOTHING,))
+                found = search.results or _NOTHING
+                self._searches.append(
+                    (query_id, system, turn, iteration, number, search.call_id, search, search.status)
+                )
+                self._counts.append(len(found))
+                self._results += found
         if not query.iterations:
             status = "unrecorded" if query.left_out else None
-            self._add((query_id, system, query.turn.index, 0, 0, None, None, status), (_NOTHING,))
-
-    def _add(self, values: tuple[Any, ...], results: tuple[Result, ...]) -> None:
-        for append, value in zip(self._appends, values, strict=True):
-            append(value)
-        self._counts.append(len(results))
-        self._results += results
+            self._searches.append((query_id, system, turn, 0, 0, None, None, status))
+            self._counts.append(1)
+            self._results += _NOTHING
 
     @property
     def all_have_ids(self) -> bool:
         """Whether every result carries an id of its own."""
-        return all(result.doc_id not in _NO_IDS or result is _NOTHING for result in self._results)
+        return {result.doc_id for result in self._results if result is not _NOTHING[0]}.isdisjoint(_NO_IDS)
 
     def frame(self, *, for_run: bool = False) -> pl.DataFrame:
         """The results frame, or of it what a run needs whose results all have ids."""
-        names = _OF_RUNS if for_run else _OF_RESULTS
-        found = pl.DataFrame([_column(name, self._results) for name in names])
-        wanted = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
-        columns = {name: self._searches[name] for name in wanted}
-        if not for_run:
-            columns["search_query"] = [_asked(search) for search in columns["search_query"]]
-        searches = pl.DataFrame(columns, schema={name: RESULTS_SCHEMA[name] for name in wanted})
-        index = pl.select(pl.int_range(len(self._counts)).repeat_by(pl.Series(self._counts, dtype=pl.Int64)).explode())
-        whole = searches[index.to_series().cast(pl.UInt32)].hstack(found) if self._counts else searches.hstack(found)
+        of_results = _OF_RUNS if for_run else _OF_RESULTS
+        of_searches = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
+        columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
+        if "search_query" in of_searches and columns:
+            columns["search_query"] = tuple(map(_asked, columns["search_query"]))
+        searches = pl.DataFrame(
+            [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in of_searches]
+        )
+        counts = pl.Series(self._counts, dtype=pl.UInt32)
+        rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
+        found = [_column(name, self._results) for name in of_results]
+        whole = (searches[rows] if self._counts else searches).hstack(found)
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
 
 
@@ -84,7 +88,7 @@ def _asked(search: SearchCall | None) -> str | None:
 
 def _column(name: str, results: list[Result]) -> pl.Series:
     if name not in ("ids", "fields"):
-        return pl.Series(name, [getattr(result, name) for result in results], dtype=RESULTS_SCHEMA[name])
+        return pl.Series(name, list(map(attrgetter(name), results)), dtype=RESULTS_SCHEMA[name])
     pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
     if not any(pairs):
         return (

@@ -11,7 +11,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.schema import EMPTY_DOC, RUN
+from goodgain.schema import EMPTY_DOC
 
 __all__ = ["DEFAULT_TAG", "NormaliseUrl", "systems_in", "to_run"]
 
@@ -52,23 +52,23 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    frame = _one_system(_rows(results), system)
-    found = _identified(frame.filter(pl.col("rank") > 0), normalise_url)
-    iteration = ["query_id", "iteration"]
-    found = found.sort("query", "iteration", "search", "rank", maintain_order=True)
-    found = found.with_columns(position=pl.int_range(1, pl.len() + 1).over(iteration))
-    scored = pl.col("score").is_finite().fill_null(False).all().over(iteration)
-    found = found.select(
-        "query", *iteration, doc_id="name", rank="position",
-        score=pl.when(scored).then("score").otherwise(1.0 / pl.col("position")), system="system",
+    rows = _in_order(_one_system(_rows(results), system))
+    is_first = pl.col("group").ne_missing(pl.col("group").shift())
+    found = pl.col("rank") > 0
+    if not rows.select(found.all()).item():  # of an iteration that found nothing one row stays
+        nothing = ~found.any().over("group") & is_first & (pl.col("iteration") > 0)
+        rows = rows.filter(found | nothing)
+    rows = _identified(rows, normalise_url)
+    row = pl.int_range(pl.len())
+    position = row - pl.when(is_first).then(row).forward_fill() + 1
+    scored = pl.col("score").is_finite().fill_null(False).all().over("group")
+    return rows.select(
+        "query_id", "iteration",
+        doc_id=pl.when(found).then("name").otherwise(pl.lit(EMPTY_DOC)),
+        rank=pl.when(found).then(position).otherwise(0),
+        score=pl.when(found).then(pl.when(scored).then("score").otherwise(1.0 / position)).otherwise(0.0),
+        tag=pl.lit(tag) if tag is not None else pl.col("system").fill_null(DEFAULT_TAG),
     )  # fmt: skip
-    searched = frame.filter(pl.col("iteration") > 0).unique(iteration, keep="first", maintain_order=True)
-    nothing = searched.join(found.select(iteration).unique(), on=iteration, how="anti").select(
-        "query", *iteration, doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0, pl.Int64), score=pl.lit(0.0), system="system"
-    )
-    run = pl.concat([found, nothing]).sort("query", "iteration", "rank", maintain_order=True)
-    name = pl.lit(tag) if tag is not None else pl.col("system").fill_null(DEFAULT_TAG)
-    return run.with_columns(tag=name).select(*RUN.columns)
 
 
 def systems_in(frame: pl.DataFrame) -> list[str | None]:
@@ -77,7 +77,7 @@ def systems_in(frame: pl.DataFrame) -> list[str | None]:
 
 
 def _rows(results: Any) -> pl.DataFrame:
-    """The columns a run is made of, typed; `query` numbers the queries in order of appearance."""
+    """The columns a run is made of, typed."""
     if isinstance(results, pl.DataFrame):
         frame = results
     else:
@@ -92,9 +92,29 @@ def _rows(results: Any) -> pl.DataFrame:
         *(pl.col(name).cast(pl.Int64).fill_null(0) for name in _NEEDED[1:]),
         (pl.col("score").cast(pl.Float64) if "score" in frame.columns else pl.lit(None, pl.Float64).alias("score")),
     ]
-    return (
-        frame.select(columns).with_row_index("row").with_columns(query=pl.col("row").min().over("query_id")).drop("row")
-    )
+    return frame.select(columns)
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
+    rows = rows.with_columns(query=_numbered(rows["query_id"]))
+    keys = ("query", "iteration", "search", "rank")
+    after = pl.lit(True)
+    for name in reversed(keys):
+        step = pl.col(name).diff()
+        after = (step > 0) | ((step == 0) & after)
+    if not rows.select(after.all()).item():
+        rows = rows.sort(keys, maintain_order=True)
+    new = (pl.col("query").diff() != 0) | (pl.col("iteration").diff() != 0)
+    return rows.with_columns(group=new.fill_null(True).cum_sum())
+
+
+def _numbered(names: pl.Series) -> pl.Series:
+    """Numbers for names that grow in order of their first appearance."""
+    runs = names.rle_id()
+    if names.filter((runs.diff() != 0).fill_null(True)).is_unique().all():
+        return runs  # all rows of a name stand together
+    return names.to_frame("name").with_row_index("row").select(pl.col("row").min().over("name")).to_series()
 
 
 def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
@@ -111,18 +131,18 @@ def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
 
 
 def _identified(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Results with the name of their document. An own id `-` would mean "nothing found" in a run and names nothing."""
+    """Rows with the name of their document. An own id `-` would mean "nothing found" in a run and names nothing."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
-    bare = named["name"].is_null()
+    bare = named["name"].is_null() & (named["rank"] > 0)
     if not bare.any():
         return named
     if normalise_url is None and (bare & named["url"].is_not_null()).any():
         # By its name at run time: traces stands beside dedup, not on it.
         normalise_url = importlib.import_module("goodgain.dedup").normalise_url
     names = [
-        name if name is not None else _fallback(row, normalise_url)
-        for name, row in zip(named["name"], named.iter_rows(named=True), strict=True)
+        _fallback(row, normalise_url) if is_bare else name
+        for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)
     ]
     return named.with_columns(name=pl.Series(names, dtype=pl.String))
 

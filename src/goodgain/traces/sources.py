@@ -27,6 +27,8 @@ _EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _LARGEST = 1 << 30
+#: Read at once; with the few KiB that Python takes, a line of a trace would be put together from several reads.
+_BUFFER = 256 << 10
 
 
 def base_name(path: Path) -> str:
@@ -44,7 +46,7 @@ def base_name(path: Path) -> str:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """A file to read, decompressed if its first bytes say that it is gzip or Zstandard; its errors as ours."""
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=_BUFFER) as file:
             start = file.read(4)
             file.seek(0)
             if start[:2] == _GZIP:
@@ -129,6 +131,7 @@ class Source:
         citations: whether citations of answers are results.
         reranked: whether a reranker's list replaces its retriever's.
         summary: where what is not understood is counted.
+        read: how many bytes of lines were read so far.
     """
 
     def __init__(
@@ -141,6 +144,7 @@ class Source:
         self.summary = summary
         self.citations = citations
         self.reranked = reranked
+        self.read = 0
         self._skip = skip
         self._span = span
         self._line = first_line
@@ -168,19 +172,18 @@ class Source:
         with _opened(self.path) as file:
             if start:
                 file.seek(start)
-            read = start
-            while end is None or read < end:
+            while end is None or start + self.read < end:
                 line = file.readline(_LARGEST)
                 if not line:
                     break
-                read += len(line)
+                self.read += len(line)
                 at, self._line = f"{self.path}, line {self._line}, at ", self._line + 1
                 if len(line) >= _LARGEST:
                     raise InputError(f"{place(at)}: the line is longer than 1 GiB; write one trace a line")
-                if not line.strip():
+                if line.isspace():
                     continue
                 try:
-                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if read == len(line) else line)
+                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.read == len(line) else line)
                 except NotJSONError as error:
                     self._pass_over(InputError(f"{place(at)}: is not JSON ({error}); is the file cut off there?"))
                     self._number += 1

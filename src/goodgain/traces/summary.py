@@ -57,6 +57,13 @@ class Summary(msgspec.Struct):
             else:
                 setattr(self, name, mine + others)
 
+    def taken(self) -> Summary:
+        """What was counted so far; from here on counting begins anew."""
+        taken, fresh = msgspec.structs.replace(self), Summary()
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(fresh, name))
+        return taken
+
     def skip(self, error: Exception) -> None:
         """Count a trace or file that was passed over because of an error."""
         self.errors += 1
