@@ -10,8 +10,9 @@ import pytest
 import goodgain as gg
 import oracle
 import oracle_flattening
-from goodgain.classic import _labels
+from goodgain.labelling import labelled_rankings
 from goodgain.measures import MEASURES
+from goodgain.parts import over_parts
 from random_runs import Case, Shape, make_case
 from tables import no_notices, qrels_frame, run_frame
 
@@ -102,7 +103,11 @@ def test_the_flattened_ranking_is_the_oracles(order: str) -> None:
 def test_classic_measures_take_the_oracles_label_of_a_document(labels: str | None) -> None:
     run, rows, _ = all_cases(labels)
     with no_notices():
-        found = _labels(gg.read_qrels(qrels_frame(rows), labels=labels), gg.read_run(run_frame(run)))
+        qrels = gg.read_qrels(qrels_frame(rows), labels=labels)
+        pairs = over_parts(
+            gg.read_run(run_frame(run)), qrels, lambda parts: list(labelled_rankings(parts, qrels)), rels=[2], order="seen"
+        )
+    [(found, _)] = pairs
     wanted = oracle_flattening.classic_labels(run, rows, labels=labels)
     flat = {(query, doc): float(label) for query, docs in wanted.items() for doc, label in docs.items()}
     assert {(q, d): label for q, d, label in found.select("query_id", "doc_id", "relevance").iter_rows()} == flat

@@ -99,7 +99,9 @@ def _aggregated(measure: ir_measures.Measure, values: dict[str, float]) -> float
 def _per_query(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.DataFrame:
     types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
     columns = [
-        pl.DataFrame({"query_id": list(found), "measure": [str(measure)] * len(found), "value": list(found.values())}, types)
+        pl.DataFrame(
+            {"query_id": list(found), "measure": [str(measure)] * len(found), "value": list(found.values())}, types
+        )
         for measure, found in values.items()
     ]
     return pl.concat(columns) if columns else pl.DataFrame(schema=types)
@@ -166,7 +168,8 @@ def _as_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
     """{query_id: {doc_id: value}} in the order of the rows."""
     queries = frame.get_column("query_id").rle().struct.unnest()
     if not queries.get_column("value").is_unique().all():
-        return _as_dict(frame.sort(pl.int_range(pl.len()).min().over("query_id"), maintain_order=True), value)
+        first = frame.with_row_index("row").select(pl.col("row").min().over("query_id")).to_series()
+        return _as_dict(frame.sort(first, maintain_order=True), value)
     doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
     ends = queries.get_column("len").cum_sum()
     return {

@@ -25,8 +25,8 @@ from goodgain.command_options import (
 from goodgain.compare_command import compare_files, compare_options
 from goodgain.comparing.tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
-from goodgain.formats.run_file import open_run
 from goodgain.measures import MEASURES
+from goodgain.parts import opened
 from goodgain.trace_commands import convert, dedup
 
 __all__ = ["main", "program"]
@@ -80,8 +80,8 @@ def evaluate(
     """
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
+    searched = opened(run, gaps=gaps, first=first, errors=errors)
     judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    searched = open_run(run, gaps=gaps, first=first, errors=errors)
     scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
     _tell(scores.signature)
     rows = list(scores.per_query.iter_rows()) if by_query else []
@@ -153,8 +153,8 @@ def ledger(
     errors: str,
 ) -> None:
     """Print what each iteration of each query brought: results, repeats, good documents, gain."""
+    searched = opened(run, gaps=gaps, first=first, errors=errors)
     judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    searched = open_run(run, gaps=gaps, first=first, errors=errors)
     frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
     if output_format == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}

@@ -74,9 +74,7 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     return collected(tally_firsts(returned, labelled, rels=rels))
 
 
-def tally_firsts(
-    returned: nw.LazyFrame[Any], firsts: nw.LazyFrame[Any], *, rels: Sequence[float]
-) -> nw.LazyFrame[Any]:
+def tally_firsts(returned: nw.LazyFrame[Any], firsts: nw.LazyFrame[Any], *, rels: Sequence[float]) -> nw.LazyFrame[Any]:
     """The tally, where results and first occurrences are known.
 
     Args:
@@ -92,9 +90,7 @@ def tally_firsts(
         **{f"GR{k}": nw.when(is_good).then(nw.lit(1)).otherwise(nw.lit(0)) for k, is_good in enumerate(good)},
         **{f"G{k}": nw.when(is_good).then(label).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
     }
-    seen = (
-        firsts.with_columns(**counts).group_by("query_id", "iteration").agg(*(nw.col(name).sum() for name in counts))
-    )
+    seen = firsts.with_columns(**counts).group_by("query_id", "iteration").agg(*(nw.col(name).sum() for name in counts))
     return returned.join(seen, on=["query_id", "iteration"], how="left")
 
 

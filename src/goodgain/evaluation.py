@@ -18,10 +18,10 @@ from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
-from goodgain.formats.run_file import RunFile, open_run
+from goodgain.formats.run_file import RunFile
 from goodgain.measures import MEASURES
 from goodgain.names import Measures, parse_measure, parse_measures
-from goodgain.parts import Part, over_parts
+from goodgain.parts import Part, opened, over_parts
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
@@ -93,7 +93,7 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures)
-    judged, searched = read_qrels(qrels), open_run(run)
+    searched, judged = opened(run), read_qrels(qrels)
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
     rels = thresholds(ours) or [DEFAULT_REL]
@@ -218,7 +218,7 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     """
     asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
     base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
-    judged, searched = read_qrels(qrels), open_run(run)
+    searched, judged = opened(run), read_qrels(qrels)
     rels = sorted({base, *thresholds(asked)})
     tallied = over_parts(
         searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None

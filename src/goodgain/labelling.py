@@ -67,10 +67,10 @@ class _ByQuery:
             if not blocks.get_column("value").is_unique().all():
                 self._frame = self._frame.sort("query_id", maintain_order=True)
                 blocks = self._frame.get_column("query_id").rle().struct.unnest()
-            start = pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")
-            self._places = {
-                query_id: (first, length) for query_id, first, length in blocks.select("value", start.alias("start"), "len").iter_rows()
-            }
+            lengths = blocks.get_column("len").to_list()
+            ends = blocks.get_column("len").cum_sum().to_list()
+            queries = zip(blocks.get_column("value"), ends, lengths, strict=True)
+            self._places = {query_id: (end - length, length) for query_id, end, length in queries}
         return self._places
 
 
@@ -84,4 +84,6 @@ def _of_first_occurrence(judgments: pl.DataFrame, rows: pl.DataFrame) -> pl.Data
     found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")
     retrieved = found.select(*key, relevance=pl.coalesce("of_iteration", "of_any")).drop_nulls()
     largest = judgments.group_by(key, maintain_order=True).agg(pl.col("relevance").max())
-    return pl.concat([retrieved, largest.join(firsts, on=key, how="anti")]).sort(key).with_columns(iteration=pl.lit("0"))
+    return (
+        pl.concat([retrieved, largest.join(firsts, on=key, how="anti")]).sort(key).with_columns(iteration=pl.lit("0"))
+    )

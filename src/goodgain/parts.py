@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import narwhals as nw
 import polars as pl
@@ -17,12 +19,12 @@ from goodgain.flattening import Ranked, ranked, rescored
 from goodgain.formats import Qrels, Run
 from goodgain.formats.gathering import gathered
 from goodgain.formats.run import tell_contradictions
-from goodgain.formats.run_file import Block, RunFile
+from goodgain.formats.run_file import Block, RunFile, open_run
 
 if TYPE_CHECKING:
     from goodgain.text_counting import Scan
 
-__all__ = ["Part", "over_parts"]
+__all__ = ["Part", "opened", "over_parts"]
 
 Result = TypeVar("Result")
 
@@ -46,6 +48,14 @@ class Part(NamedTuple):
 
 class _ScatteredError(Exception):
     """Rows of one query stand in several blocks of a file."""
+
+
+def opened(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run | RunFile:
+    """What `open_run` gives; a large file will be scanned, and what that needs is loaded while others read."""
+    run = open_run(source, gaps=gaps, first=first, errors=errors)
+    if isinstance(run, RunFile) and run.is_text:
+        Thread(target=import_module, args=["goodgain.text_counting"], daemon=True).start()
+    return run
 
 
 def over_parts(

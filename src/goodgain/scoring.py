@@ -32,7 +32,7 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
     columns: dict[str, pl.Series] = {}
     for rel, group in _by_threshold(measures).items():
         ledger, pools = counts[rel][:2]
-        rows = _continued(ledger, pools, {measure.cutoff for measure in group})
+        rows = _continued(*_by_number(ledger, pools), {measure.cutoff for measure in group})
         valued = _valued(rows, group)
         at_end = pl.col("iteration") == pl.col("N")
         for cutoff in {measure.cutoff for measure in group}:
@@ -64,6 +64,14 @@ def _by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list[GoodG
     for measure in measures:
         groups.setdefault(measure.rel, []).append(measure)
     return groups
+
+
+def _by_number(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Ledger and pools of the judged queries, which are named by their position: sooner joined, sorted and grouped."""
+    position = {"position": "query_id"}
+    numbers = pools.select("query_id").with_row_index("position")
+    rows = ledger.join(numbers, on="query_id").drop("query_id").rename(position)
+    return rows, pools.drop("query_id").with_row_index("position").rename(position)
 
 
 def _valued(rows: pl.DataFrame, measures: Iterable[GoodGainMeasure]) -> pl.DataFrame:

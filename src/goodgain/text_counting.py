@@ -65,7 +65,7 @@ def judgments_of(qrels: pl.DataFrame) -> Judgments:
 
 def _layout(ids: pl.Series) -> tuple[Any, Any]:
     """Where each text begins, and the bytes of all."""
-    array = ids.rechunk().to_arrow().cast(pa.large_string())
+    array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, text = array.buffers()
     return np.frombuffer(offsets, np.int64)[: len(array) + 1], np.frombuffer(text, np.uint8)
 

@@ -15,50 +15,55 @@ from goodgain.formats.files import Content, open_stream
 from goodgain.schema import Table
 from goodgain.writing import why
 
-__all__ = ["BLOCK_BYTES", "BLOCK_ROWS", "table_blocks", "text_blocks"]
+__all__ = ["table_blocks", "text_blocks"]
 
-BLOCK_BYTES = 32 * 2**20
-BLOCK_ROWS = 2**20
 _BOM = b"\xef\xbb\xbf"
 
 
-def text_blocks(path: Path, *, size: int = BLOCK_BYTES) -> Iterator[Content]:
+def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
     """Lines of a text file (also .gz), cut between queries: neighbouring lines of one query are in one block.
+
+    Args:
+        path: the file.
+        size: bytes of a block, about; more where one query has more.
 
     Raises:
         InputError: the file cannot be read, or its gzip data are damaged.
     """
     try:
         with open_stream(path) as file:
-            yield from _cut_between_queries(file, size)
+            yield from _cut_between_queries(file, path, size)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
     except OSError as error:
         raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
 
 
-def _cut_between_queries(file: IO[bytes], size: int) -> Iterator[Content]:
+def _cut_between_queries(file: IO[bytes], path: Path, size: int) -> Iterator[Content]:
     kept = b""
-    before = 0
+    offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+    file.seek(offset)
     while more := file.read(max(size, len(kept))):  # twice as much where one query fills it all
-        if not kept and not before:
-            more = more.removeprefix(_BOM)
-        data = kept + more
-        end = _last_query(data)
-        if end:
-            yield Content(data[:end], before=before)
-            before += data.count(b"\n", 0, end)
-        kept = data[end:]
+        end = _last_query(more)
+        if not end:
+            kept += more
+            continue
+        data = b"".join((kept, memoryview(more)[:end]))
+        yield Content(data, part_of=path, offset=offset)
+        offset += len(data)
+        kept = more[end:]
     if kept:
-        yield Content(kept, before=before)
+        yield Content(kept, part_of=path, offset=offset)
 
 
 def _last_query(data: bytes) -> int:
-    """Where the lines of the last query begin, as far as they stand together; 0 where all are of one query."""
+    """Where the lines of the last query begin, as far as they stand together; 0 where no other query is seen.
+
+    The first line and what follows the last newline may be parts of lines, and tell nothing.
+    """
     start = end = data.rfind(b"\n") + 1
     last: list[bytes] = []
-    while end:
-        line = data.rfind(b"\n", 0, end - 1) + 1
+    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
         first = data[line:end].split(None, 1)[:1]
         if first and last and first != last:
             return start
@@ -68,7 +73,7 @@ def _last_query(data: bytes) -> int:
     return 0
 
 
-def table_blocks(path: Path, table: Table, *, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, pl.DataFrame]]:
+def table_blocks(path: Path, table: Table, *, rows: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """Rows of a Parquet file, cut between queries, each block with the number of its first row.
 
     Raises:
@@ -95,4 +100,6 @@ def table_blocks(path: Path, table: Table, *, rows: int = BLOCK_ROWS) -> Iterato
             if kept is not None and len(kept):
                 yield before, kept
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is no readable parquet file ({str(error).splitlines()[0]}); write it again") from error
+        raise InputError(
+            f"{path}: is no readable parquet file ({str(error).splitlines()[0]}); write it again"
+        ) from error

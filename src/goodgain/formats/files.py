@@ -20,6 +20,7 @@ __all__ = ["Content", "compression", "container", "open_stream", "read_bytes", "
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _COMPRESSED = (".gz", ".zst")
+_PIECE = 2**20
 #: What stands in a file, by the ending of its name; every other name is TREC text.
 _CONTAINERS = {
     ".parquet": "parquet",
@@ -46,11 +47,21 @@ def container(path: Path) -> str:
 
 
 class Content(NamedTuple):
-    """The bytes of a file or of a part of it, its path where they are the whole file as it stands, the lines before."""
+    """The bytes of a file, and its path where they are still as they stand in it; or a part of a large file."""
 
     data: bytes | mmap.mmap
     path: Path | None = None
-    before: int = 0
+    part_of: Path | None = None
+    offset: int = 0
+
+    @property
+    def before(self) -> int:
+        """How many lines of the file stand before; counted again, which only errors pay for."""
+        if self.part_of is None:
+            return 0
+        with open_stream(self.part_of) as file:
+            pieces = iter(lambda: file.read(min(_PIECE, self.offset - file.tell())), b"")
+            return sum(piece.count(b"\n") for piece in pieces)
 
     def has_any(self, bytes_: bytes) -> bool:
         """Whether any of these bytes occurs; pages looked at are given back, so that they do not count as memory."""

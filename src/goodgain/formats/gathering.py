@@ -6,12 +6,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from goodgain.formats.blocks import BLOCK_BYTES
 from goodgain.formats.files import compression
 from goodgain.formats.places import FileLines, FrameRows, Rows, TextLines, numbered_lines
 from goodgain.formats.run_file import Block, RunFile
@@ -29,7 +27,7 @@ def gathered(file: RunFile) -> Iterator[Block]:
     room there as the run takes as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or compression(file.path) else 1)
-    parts = size // (2 * BLOCK_BYTES) + 2
+    parts = size // (2 * file.block) + 2
     with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
         paths = [Path(folder, f"{part}.arrow") for part in range(parts)]
         _scatter(file, paths)
@@ -70,6 +68,6 @@ def _numbers(lines: TextLines, rows: int) -> Sequence[int]:
     content = lines.content
     if lines.lines is not None:
         return lines.lines
-    if content.data.count(b"\n") == rows:
+    if bytes(content.data).count(b"\n") == rows:
         return range(content.before + 1, content.before + 1 + rows)
     return [number for number, _ in numbered_lines(content)]

@@ -145,7 +145,15 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
 
 
 def run_of(
-    opened: Frame, rows: Rows, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
+    opened: Frame,
+    rows: Rows,
+    *,
+    name: str | None,
+    is_text: bool,
+    gaps: str,
+    first: int,
+    errors: str,
+    is_part: bool = False,
 ) -> Run:
     """A run from columns as they were opened: checked, numbered and ranked; no word on an empty part."""
     columns = opened.collect_schema().names()

@@ -27,6 +27,7 @@ __all__ = ["Block", "RunFile", "open_run"]
 #: A file of this size is read in blocks: what a block costs is little beside it.
 LARGE = 96 * 2**20
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
+_ROW_BYTES = 32  # of a row as text, about
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class RunFile:
         gaps, first: as in `read_run`.
         is_text: whether it is text.
         has_iterations: False where a Parquet file has no column of iterations.
+        block: how much is read at a time, in bytes of text.
     """
 
     path: Path
@@ -45,14 +47,15 @@ class RunFile:
     first: int
     is_text: bool
     has_iterations: bool
+    block: int = 32 * 2**20
 
     def blocks(self) -> Iterator[Block]:
         """The run cut between queries; a query whose rows stand apart is in several blocks."""
         if self.is_text:
-            for content in text_blocks(self.path):
+            for content in text_blocks(self.path, size=self.block):
                 yield Block(self, content=content)
         else:
-            for before, frame in table_blocks(self.path, RUN):
+            for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
@@ -89,8 +92,8 @@ class Block:
     def opened(self) -> tuple[Any, Rows]:
         """The columns as they stand, and the way back to their rows."""
         if self.content is not None:
-            frame, rows = read_text(self.content, RUN_TEXT, label=str(self.file.path), errors="raise")
-            return nw.from_native(frame), rows
+            frame, lines = read_text(self.content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            return nw.from_native(frame), lines
         opened, rows = open_frame(self.frame, RUN)
         return opened, self.rows or rows
 

@@ -47,7 +47,7 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
     as text otherwise. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
     if content.data[:3] == _BOM:
-        content = Content(content.data[3:], before=content.before)
+        content = content._replace(data=content.data[3:], path=None)
     frame = _read_clean(content, table)
     if frame is None and not content.has_any(b"\0"):
         frame = _read_clean(_one_blank_between_fields(content), table)
