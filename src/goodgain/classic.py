@@ -13,7 +13,6 @@ from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.labels import check_levels
 from goodgain.providers import check_provider, chosen_provider
-from goodgain.schema import EMPTY_DOC
 from goodgain.whole_labels import Labelling, whole_labels
 
 __all__ = ["Classic", "classic_scores"]
@@ -79,7 +78,7 @@ def _labels(qrels: Qrels, run: Run) -> pl.DataFrame:
     if qrels.labels is None:
         return qrels.rows
     key = ["query_id", "doc_id"]
-    firsts = run.rows.filter(pl.col("doc_id") != EMPTY_DOC).group_by(key).agg(pl.col("iteration").min())
+    firsts = run.first_iterations
     of_any = qrels.frame.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
     of_iteration = qrels.frame.select(*key, "iteration", of_iteration="relevance")
     found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")

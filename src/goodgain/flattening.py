@@ -9,7 +9,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["ORDERS", "Order", "flattened", "ranked"]
+__all__ = ["ORDERS", "Order", "check_order", "flattened", "ranked"]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -51,8 +51,7 @@ class Ranked(NamedTuple):
 
 def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
     """What `flattened` gives, and how often ranks contradict scores."""
-    if order not in ORDERS:
-        raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
+    check_order(order)
     rows = run.with_columns(query=_query_numbers(run)).with_row_index("line")
     iterations = rows.select("query", "iteration").unique().group_by("query").agg(iterations=pl.len())
     if order == "last":
@@ -85,6 +84,12 @@ def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
     )
     contradicting = queries.filter(~asis).join(rising, on="query", how="semi").height
     return Ranked(ranking, contradicting)
+
+
+def check_order(order: str) -> None:
+    """Raise `InputError` unless there is such an order."""
+    if order not in ORDERS:
+        raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
 
 
 def _query_numbers(run: pl.DataFrame) -> pl.Series:
