@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, get_args
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["ORDERS", "Order", "check_order", "flattened", "ranked"]
+__all__ = ["ORDERS", "Order", "check_order", "flattened", "ranked", "with_ranks"]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -90,6 +90,24 @@ def check_order(order: str) -> None:
     """Raise `InputError` unless there is such an order."""
     if order not in ORDERS:
         raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
+
+
+def with_ranks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
+
+    Scores where there are none: minus the rank.
+    """
+    if "rank" not in frame.columns:
+        rows = frame.with_row_index("row")
+        by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
+        counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        frame = by_score.with_columns(rank=counted).sort("row").drop("row")
+    ranks = frame.get_column("rank")
+    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
+        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
+    if "score" not in frame.columns:
+        frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
+    return frame.select(name for name in RUN.columns if name in frame.columns)
 
 
 def _query_numbers(run: pl.DataFrame) -> pl.Series:

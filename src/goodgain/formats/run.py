@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.engines import collected, deferred
 from goodgain.errors import InputError, notice
-from goodgain.flattening import ranked
+from goodgain.flattening import ranked, with_ranks
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
@@ -73,7 +73,7 @@ class Run(PandasFacade):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
-        return _ranked(rows if lazy.implementation.is_polars() else _ordered(rows))
+        return with_ranks(rows if lazy.implementation.is_polars() else _ordered(rows))
 
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
@@ -180,7 +180,7 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
     if isinstance(opened, nw.LazyFrame):
         return _lazy_run(opened, rows, name=name, has_iterations=has_iterations, gaps=gaps, first=first)
     frame = opened.to_native()
-    frame = _ranked(frame)
+    frame = with_ranks(frame)
     if gaps == "empty" and has_iterations:
         frame = empty_iterations_added(frame, first=first)
     if frame.is_empty():
@@ -231,24 +231,6 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
 def _tell_ties(tied: int, columns: Sequence[str]) -> None:
     why = "have ties in rank" if "rank" in columns else "have neither rank nor score"
     notice(f"{tied} results {why}, and the frame keeps no order of rows: they are ordered by doc_id")
-
-
-def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
-
-    Scores where there are none: minus the rank.
-    """
-    if "rank" not in frame.columns:
-        rows = frame.with_row_index("row")
-        by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
-        counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
-        frame = by_score.with_columns(rank=counted).sort("row").drop("row")
-    ranks = frame.get_column("rank")
-    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
-    if "score" not in frame.columns:
-        frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
-    return frame.select(name for name in RUN.columns if name in frame.columns)
 
 
 def _has_repeats(frame: pl.DataFrame) -> bool:
