@@ -47,9 +47,6 @@ def spark() -> Iterator[Any]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config(
-            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1"
-        )  # short questions: compiled quickly is better
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
