@@ -21,15 +21,15 @@ def in_duckdb(frame: pl.DataFrame) -> Any:
     return duckdb.connect().from_arrow(frame.to_arrow())
 
 
-def in_one_duckdb() -> Put:
-    connection = duckdb.connect()
-    return lambda frame: connection.from_arrow(frame.to_arrow())
+def in_one_duckdb(frame: pl.DataFrame) -> Any:
+    """On DuckDB's own default connection, so that run and qrels share it."""
+    return duckdb.from_arrow(frame.to_arrow())
 
 
 LAZY: dict[str, Put] = {
     "polars lazy": lambda frame: frame.lazy(),
     "duckdb": in_duckdb,
-    "one duckdb": in_one_duckdb(),
+    "one duckdb": in_one_duckdb,
 }
 ENGINES: dict[str, Put] = {
     "polars": lambda frame: frame,
