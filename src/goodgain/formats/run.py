@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +19,7 @@ from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
+from goodgain.formats.order import put_in_order, tell_contradictions, tell_ties
 from goodgain.formats.places import Rows
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
@@ -73,7 +74,7 @@ class Run(PandasFacade):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
-        return with_ranks(rows if lazy.implementation.is_polars() else _ordered(rows))
+        return with_ranks(rows if lazy.implementation.is_polars() else put_in_order(rows))
 
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
@@ -86,26 +87,22 @@ class Run(PandasFacade):
     def _flattened(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
             ranking, contradicting = ranked(self.frame, order=order)
-            tied = 0
-        else:
-            ranking, contradicting, tied = ranked_here(nw.from_native(self.frame), order=order)
-        self._tell(contradicting, tied)
-        return ranking
+            tell_contradictions(contradicting)
+            return ranking
+        found = ranked_here(nw.from_native(self.frame), order=order)
+        self._tell(found.contradicting, found.tied)
+        ranking_here: pl.DataFrame = found.ranking
+        return ranking_here
 
     def flattened_there(self, order: str) -> Any:
         """The classic ranking of a lazy frame, as a lazy frame of the same engine."""
-        ranking, contradicting, tied = ranked_there(nw.from_native(self.frame), order=order)
-        self._tell(contradicting, tied)
-        return ranking.to_native()
+        found = ranked_there(nw.from_native(self.frame), order=order)
+        self._tell(found.contradicting, found.tied)
+        return found.ranking.to_native()
 
     def _tell(self, contradicting: int, tied: int) -> None:
-        if contradicting:
-            notice(
-                f"ranks contradict scores within an iteration in {contradicting} quer{'y' if contradicting == 1 else 'ies'}: "
-                "the ranking follows the ranks; if the scores are right, number the ranks by them"
-            )
-        if tied:
-            _tell_ties(tied, nw.from_native(self.frame).collect_schema().names())
+        tell_contradictions(contradicting)
+        tell_ties(tied, nw.from_native(self.frame).collect_schema().names())
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
@@ -179,8 +176,7 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
     opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(opened, nw.LazyFrame):
         return _lazy_run(opened, rows, name=name, has_iterations=has_iterations, gaps=gaps, first=first)
-    frame = opened.to_native()
-    frame = with_ranks(frame)
+    frame = with_ranks(opened.to_native())
     if gaps == "empty" and has_iterations:
         frame = empty_iterations_added(frame, first=first)
     if frame.is_empty():
@@ -217,20 +213,6 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
         return name, *read_table(path, RUN, errors=errors), False
     frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
     return name, nw.from_native(frame), lines, True
-
-
-def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of an engine that keeps no order, put into one: ties of rank by doc_id, with a notice."""
-    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
-    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
-    if tied and ("rank" in rows.columns or "score" not in rows.columns):
-        _tell_ties(tied, rows.columns)
-    return rows.sort(*key, "doc_id")
-
-
-def _tell_ties(tied: int, columns: Sequence[str]) -> None:
-    why = "have ties in rank" if "rank" in columns else "have neither rank nor score"
-    notice(f"{tied} results {why}, and the frame keeps no order of rows: they are ordered by doc_id")
 
 
 def _has_repeats(frame: pl.DataFrame) -> bool:
