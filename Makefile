@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check install install-dev bench clean
+.PHONY: demo test test-spark check install install-dev bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -13,7 +13,12 @@ demo: $(VENV)/installed
 	$(BIN)/python -m goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -o table
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+	@echo "The tests of Spark frames need Java and are deselected here: make test-spark runs them."
+	$(BIN)/python -m pytest -m "not spark"
+
+test-spark: $(VENV)/installed-spark
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
+	$(BIN)/python -m pytest -m spark tests/test_spark.py
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -34,6 +39,10 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ $(VENV)/installed
+
+$(VENV)/installed-spark: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
+	touch $@
 
 install: $(VENV)/installed
 install-dev: $(VENV)/installed-dev

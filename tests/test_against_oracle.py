@@ -105,7 +105,11 @@ def test_classic_measures_take_the_oracles_label_of_a_document(labels: str | Non
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(rows), labels=labels)
         pairs = over_parts(
-            gg.read_run(run_frame(run)), qrels, lambda parts: list(labelled_rankings(parts, qrels)), rels=[2], order="seen"
+            gg.read_run(run_frame(run)),
+            qrels,
+            lambda parts: list(labelled_rankings(parts, qrels)),
+            rels=[2],
+            order="seen",
         )
     [(found, _)] = pairs
     wanted = oracle_flattening.classic_labels(run, rows, labels=labels)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
@@ -234,3 +235,16 @@ def test_a_file_whose_queries_are_mixed_has_the_ranking_of_one_that_is_not(tmp_p
     names = "nDCG@3 RR AP CG SRE SRR"
     one, other = (gg.evaluate(qrels, tmp_path / name, names).mean() for name in ("mixed.run", "sorted.run"))
     assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_labels_below_minus_1_do_not_break_trec_eval() -> None:
+    random = Random(3)
+    documents = [f"d{k}" for k in range(6)]
+    qrels = {f"q{k}": {d: random.choice([-3, -2, 0, 1, 2]) for d in documents} for k in range(300)}
+    run = {query: {d: random.random() for d in random.sample(documents, 4)} for query in qrels}
+    lifted = {query: {d: max(label, -1) for d, label in labels.items()} for query, labels in qrels.items()}
+    names = "nDCG@10 AP RR P@3 R@10 NumRet"
+    assert gg.evaluate(qrels, run, names).mean() == gg.evaluate(lifted, run, names).mean()
+    for name in ("Bpref", "infAP", "P(judged_only=True)@3"):
+        with pytest.raises(gg.MeasureError, match="below -1"):
+            gg.evaluate(qrels, run, name)

@@ -24,7 +24,9 @@ def text_of(run: pl.DataFrame, *, separator: str = " ") -> bytes:
     """The rows as TREC text, with half of the scores in forms that need care."""
     rows = run.with_row_index("row").iter_rows(named=True)
     lines = [
-        separator.join([r["query_id"], str(r["iteration"]), r["doc_id"], str(r["rank"]), _number(r["score"], r["row"]), "t"])
+        separator.join(
+            [r["query_id"], str(r["iteration"]), r["doc_id"], str(r["rank"]), _number(r["score"], r["row"]), "t"]
+        )
         for r in rows
     ]
     return "".join(f"{line}\n" for line in lines).encode()

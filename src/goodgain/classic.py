@@ -14,7 +14,7 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.labels import check_levels
 from goodgain.labelling import labelled_rankings
 from goodgain.parts import Part
-from goodgain.providers import check_provider, chosen_provider
+from goodgain.providers import LOWEST_LABEL, check_provider, chosen_provider
 from goodgain.whole_labels import Labelling, whole_labels
 
 __all__ = ["Classic", "classic_scores"]
@@ -137,7 +137,11 @@ class _Forms:
 
     def qrels(self, labelling: Labelling, *, as_frame: bool) -> Any:
         labels = self._labels.with_columns(labelling.relevance)
-        return labels.to_pandas() if as_frame else self._dict(labelling, labels, "relevance")
+        if as_frame:
+            return labels.to_pandas()
+        return self._dict(
+            labelling, labels.with_columns(pl.col("relevance").clip(lower_bound=LOWEST_LABEL)), "relevance"
+        )
 
     def run(self, *, as_frame: bool) -> Any:
         return self._ranking.to_pandas() if as_frame else self._dict(None, self._ranking, "score")

@@ -34,15 +34,35 @@ def collected(frame: Frame) -> pl.DataFrame:
     return frame.collect("polars").to_native()  # type: ignore[no-any-return]  # a Polars frame, as asked for
 
 
-def carried_to(run: nw.LazyFrame[Any], qrels: Frame) -> nw.LazyFrame[Any]:
-    """The qrels on the engine of the run, so that the two can be joined there.
+def carried_to(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
+    """Judgments, or other rows that are few, on the engine of the run, so that the two can be joined there.
 
     Raises:
         InputError: there is no way to carry them to this engine.
     """
-    if isinstance(run, nw.LazyFrame) == isinstance(qrels, nw.LazyFrame) and run.implementation == qrels.implementation:
-        return deferred(qrels)
-    return deferred(nw.from_native(_carried(run, collected(qrels))))
+    if isinstance(run, nw.LazyFrame) == isinstance(rows, nw.LazyFrame) and run.implementation == rows.implementation:
+        rows_there = deferred(rows)
+        if not isinstance(run, nw.LazyFrame) or _in_one_place(run, rows_there):
+            return rows_there
+    return deferred(nw.from_native(_carried(run, collected(rows))))
+
+
+def _in_one_place(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
+    """Whether the engine can join the two: not across two connections of DuckDB or two sessions of Spark."""
+    if _is_spark(run):
+        return run.to_native().sparkSession is rows.to_native().sparkSession
+    if run.implementation.is_duckdb():
+        import duckdb
+
+        try:
+            run.select("query_id").join(rows.select("query_id"), on="query_id", how="semi").collect_schema()
+        except duckdb.InvalidInputException:  # two connections; DuckDB has no other way to tell
+            return False
+    return True
+
+
+def _is_spark(frame: Frame) -> bool:
+    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
 def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
@@ -53,8 +73,10 @@ def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if run.implementation.is_pyarrow():
         return small.to_arrow()
     if run.implementation.is_duckdb():
-        judgments = small.to_arrow()  # noqa: F841  # DuckDB finds it by its name, on the run's own connection
-        return run.to_native().query("run", "SELECT * FROM judgments")
+        carried = small.to_arrow()  # noqa: F841  # DuckDB finds it by its name, on the run's own connection
+        return run.to_native().query("run", "SELECT * FROM carried")
+    if _is_spark(run):
+        return run.to_native().sparkSession.createDataFrame(small.to_arrow())
     raise InputError(
-        f"qrels cannot be carried to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
+        f"rows cannot be carried to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
     )

@@ -251,7 +251,8 @@ def flatten(run: Any, *, order: str = "seen") -> Any:
             last iteration alone).
 
     Returns:
-        A frame of the run's columns, of the kind that was given (Polars for anything but a frame).
+        A frame of the run's columns, of the kind that was given (Polars for anything but a frame); a lazy frame is
+        flattened by its engine, and comes back lazy.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.
@@ -259,8 +260,10 @@ def flatten(run: Any, *, order: str = "seen") -> Any:
     >>> flatten({"q": {"a": 1.0, "b": 2.0}})["doc_id"].to_list()
     ['a', 'b']
     """
-    ranking = read_run(run).flattened(order)
-    return _like(ranking, run)
+    searched = read_run(run)
+    if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
+        return searched.flattened_there(order)
+    return _like(searched.flattened(order), run)
 
 
 def _like(frame: pl.DataFrame, source: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, get_args
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["ORDERS", "Order", "Ranked", "flattened", "ranked", "rescored"]
+__all__ = ["ORDERS", "Order", "Ranked", "check_order", "flattened", "ranked", "rescored", "with_ranks"]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -51,8 +51,7 @@ class Ranked(NamedTuple):
 
 def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
     """What `flattened` gives, and how often ranks contradict scores."""
-    if order not in ORDERS:
-        raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
+    check_order(order)
     rows = run.with_columns(query=_query_numbers(run)).with_row_index("line")
     iterations = rows.select("query", "iteration").unique().group_by("query").agg(iterations=pl.len())
     if order == "last":
@@ -92,6 +91,30 @@ def rescored(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranked:
         .sort("query", "place")
     )
     return Ranked(ranking, counted.filter(~asis & pl.col("rising")).height)
+
+
+def check_order(order: str) -> None:
+    """Raise `InputError` unless there is such an order."""
+    if order not in ORDERS:
+        raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
+
+
+def with_ranks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
+
+    Scores where there are none: minus the rank.
+    """
+    if "rank" not in frame.columns:
+        rows = frame.with_row_index("row")
+        by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
+        counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        frame = by_score.with_columns(rank=counted).sort("row").drop("row")
+    ranks = frame.get_column("rank")
+    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
+        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
+    if "score" not in frame.columns:
+        frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
+    return frame.select(name for name in RUN.columns if name in frame.columns)
 
 
 def _query_numbers(run: pl.DataFrame) -> pl.Series:

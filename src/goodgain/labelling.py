@@ -9,7 +9,6 @@ import polars as pl
 
 from goodgain.formats import Qrels
 from goodgain.parts import Part
-from goodgain.schema import EMPTY_DOC
 
 __all__ = ["labelled_rankings"]
 
@@ -35,7 +34,7 @@ def labelled_rankings(parts: Iterable[Part], qrels: Qrels) -> Iterator[tuple[pl.
 def _pair(part: Part, labels: pl.DataFrame, qrels: Qrels) -> tuple[pl.DataFrame, pl.DataFrame]:
     assert part.ranking is not None
     if qrels.labels is not None and part.run is not None:
-        labels = _of_first_occurrence(labels, part.run.rows)
+        labels = _of_first_occurrence(labels, part.run.first_iterations)
     return labels, part.ranking
 
 
@@ -74,11 +73,10 @@ class _ByQuery:
         return self._places
 
 
-def _of_first_occurrence(judgments: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _of_first_occurrence(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Labels by iteration: a retrieved document has the label of its first occurrence, or none if that is unjudged (a
     later label never counts); any other has the largest."""
     key = ["query_id", "doc_id"]
-    firsts = rows.filter(pl.col("doc_id") != EMPTY_DOC).group_by(key).agg(pl.col("iteration").min())
     of_any = judgments.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
     of_iteration = judgments.select(*key, "iteration", of_iteration="relevance")
     found = firsts.join(of_iteration, on=[*key, "iteration"], how="left").join(of_any, on=key, how="left")

@@ -18,7 +18,7 @@ from goodgain.engines import collected
 from goodgain.flattening import Ranked, ranked, rescored
 from goodgain.formats import Qrels, Run
 from goodgain.formats.gathering import gathered
-from goodgain.formats.run import tell_contradictions
+from goodgain.formats.order import tell_contradictions
 from goodgain.formats.run_file import Block, RunFile, open_run
 
 if TYPE_CHECKING:

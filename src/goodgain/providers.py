@@ -10,9 +10,12 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 
-__all__ = ["check_provider", "chosen_provider"]
+__all__ = ["LOWEST_LABEL", "check_provider", "chosen_provider"]
 
 _GDEVAL_MOST = 4
+#: trec_eval writes outside its memory for lower labels, which pytrec_eval often, not always, survives. -1 is the same to
+#: every measure that asks only whether a document is relevant, and how much.
+LOWEST_LABEL = -1
 
 
 def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
@@ -52,12 +55,25 @@ def check_provider(
             only.
     """
     names = ", ".join(map(str, measures))
+    if host.NAME == "pytrec_eval":
+        _check_low_labels(measures, labels)
     if host.NAME == "pytrec_eval" and any(measure.NAME == "Bpref" for measure in measures):
         _check_bpref(labels)
     if host.NAME == "gdeval":
         _check_gdeval(names, labels, ranking)
     if host.NAME == "ranx":
         _check_ranx(names, labels, ranking)
+
+
+def _check_low_labels(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame) -> None:
+    low = labels.get_column("relevance").filter(labels.get_column("relevance") < LOWEST_LABEL)
+    for measure in measures if len(low) else []:
+        judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
+        if judged_only or measure.NAME in ("Bpref", "infAP"):
+            raise MeasureError(
+                f"{measure} asks which documents are unjudged, and the qrels have the label {low[0]:g}: trec_eval takes "
+                "numbers below 0 for kinds of unjudged documents, and breaks below -1; map the labels"
+            )
 
 
 def _check_bpref(labels: pl.DataFrame) -> None:

@@ -97,7 +97,7 @@ def _number_end(text: Any, position: int) -> int:
     """Where a number ends that is finite for sure; -1 for anything else."""
     if position < len(text) and (text[position] == _PLUS or text[position] == _MINUS):
         position += 1
-    end = _digits_end(text, position)
+    end: int = _digits_end(text, position)
     digits = end - position
     if end < len(text) and text[end] == _DOT:
         position = end + 1
@@ -137,7 +137,7 @@ def _judged(
     while table[slot] >= 0:
         row = order[starts[table[slot]]]
         if offsets[row + 1] - offsets[row] == length and _same(ids, offsets[row], text, start, length):
-            return np.int64(table[slot])
+            return int(table[slot])
         slot = (slot + 1) & (len(table) - 1)
     return -1
 

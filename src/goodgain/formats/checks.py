@@ -6,10 +6,11 @@ from typing import Any
 
 import narwhals as nw
 
+from goodgain.engines import collected
 from goodgain.errors import InputError
 from goodgain.formats.frames import Frame
-from goodgain.formats.places import Rows
-from goodgain.formats.skipped import Skipped
+from goodgain.formats.places import Rows, shown
+from goodgain.formats.skipped import Skipped, without_rows
 from goodgain.schema import EMPTY_DOC, QRELS, Table
 
 __all__ = ["no_bad_rows", "one_tag_per_query"]
@@ -30,9 +31,12 @@ def no_bad_rows(frame: Frame, rows: Rows, table: Table, *, errors: str) -> tuple
                     nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(_type(frame, name)).alias(name)
                 )
     problems = _problems(names, frame.collect_schema())
-    if isinstance(frame, nw.LazyFrame):
-        return _lazy_rows(frame, rows, problems), rows
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
+    if isinstance(frame, nw.LazyFrame):
+        if errors == "raise":
+            _no_bad_row_there(frame.filter(wrong), rows, problems)
+            return frame, rows
+        return without_rows(frame, wrong, label=rows.label, what=lambda row: _what(row, problems)), rows
     bad = frame.with_row_index("row").filter(wrong)
     if not len(bad):
         return frame, rows
@@ -67,13 +71,14 @@ def _problems(names: list[str], schema: Any) -> list[tuple[nw.Expr, str]]:
     return problems
 
 
-def _lazy_rows(frame: nw.LazyFrame[Any], rows: Rows, problems: list[tuple[nw.Expr, str]]) -> nw.LazyFrame[Any]:
+def _no_bad_row_there(bad: nw.LazyFrame[Any], rows: Rows, problems: list[tuple[nw.Expr, str]]) -> None:
     """A lazy frame is asked once whether any row is bad; its rows have no number to name."""
-    for condition, what in problems:
-        bad = frame.filter(condition).head(1).collect("polars")
-        if len(bad):
-            raise InputError(f"{rows.label}: a row {bad.rows(named=True)[0]} {what}; correct it, or filter it out")
-    return frame
+    one: nw.DataFrame[Any] = nw.from_native(collected(bad.head(1)))
+    if len(one):
+        raise InputError(
+            f"{rows.label}: a row {shown(str(one.rows(named=True)[0]))} {_what(one, problems)}; correct it, or leave such "
+            "rows out with errors='skip'"
+        )
 
 
 def _what(row: nw.DataFrame[Any], problems: list[tuple[nw.Expr, str]]) -> str:
@@ -98,7 +103,7 @@ def one_tag_per_query(frame: Frame, rows: Rows) -> None:
             return
     tags = frame.group_by("query_id").agg(nw.col("tag").min().alias("one"), nw.col("tag").max().alias("other"))
     differing = tags.filter(nw.col("one") != nw.col("other")).sort("query_id").head(1)
-    found = differing.collect("polars") if isinstance(differing, nw.LazyFrame) else differing
+    found = collected(differing)
     if not len(found):
         return
     query_id, one, other = found.row(0)

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from goodgain.engines import collected
 from goodgain.errors import InputError
 from goodgain.formats.places import FrameRows
 from goodgain.schema import QRELS, Table
@@ -150,7 +151,7 @@ def typed(frame: Frame, table: Table) -> Frame:
 
 
 def _has_nulls_only(frame: Frame, name: str) -> bool:
-    return isinstance(frame, nw.DataFrame) and frame.get_column(name).null_count() == len(frame)
+    return not collected(frame.select(nw.col(name).count())).item()
 
 
 def _iteration_cast(found: Any) -> list[nw.Expr]:

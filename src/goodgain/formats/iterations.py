@@ -8,13 +8,14 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from goodgain.engines import carried_to, collected
 from goodgain.errors import InputError
 from goodgain.formats.frames import Frame
 from goodgain.formats.places import Rows
-from goodgain.formats.skipped import Skipped
+from goodgain.formats.skipped import Skipped, without_rows
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["empty_iterations_added", "numbered"]
+__all__ = ["empty_iterations_added", "empty_iterations_added_there", "numbered"]
 
 _WHOLE = r"^\+?[0-9]{1,18}$"
 _RULE = (
@@ -68,7 +69,7 @@ def _eager(frame: Frame) -> nw.DataFrame[Any]:
 def _without_words(frame: Frame, rows: Rows, queries: list[str]) -> tuple[Frame, Rows]:
     wrong = nw.col("query_id").is_in(queries) & ~nw.col("iteration").str.contains(_WHOLE)
     if isinstance(frame, nw.LazyFrame):
-        return frame.filter(~wrong), rows
+        return without_rows(frame, wrong, label=rows.label, what=_word), rows
     indexed = frame.with_row_index("row")
     bad = indexed.filter(wrong)
     skipped = Skipped()
@@ -77,6 +78,10 @@ def _without_words(frame: Frame, rows: Rows, queries: list[str]) -> tuple[Frame,
     skipped.report(rows.label)
     kept = indexed.filter(~wrong)
     return kept.drop("row"), rows.only(kept.get_column("row").to_list())
+
+
+def _word(row: nw.DataFrame[Any]) -> str:
+    return f"has {row.get_column('iteration').item()!r} in column 2"
 
 
 def _raise_mixed(frame: Frame, rows: Rows, query_id: str) -> None:
@@ -99,30 +104,47 @@ def empty_iterations_added(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
 
     Raises `InputError` for a number below `first`, and for a gap over 10,000.
     """
-    searched = frame.select("query_id", "iteration").unique().sort("query_id", "iteration")
+    tags = [pl.col("tag").max()] if "tag" in frame.columns else []  # one a query; null where it is not said
+    searched = frame.group_by("query_id", "iteration").agg(*tags)
+    missing = _missing(searched, first=first)
+    return pl.concat([frame, missing.select(pl.col(name).cast(frame.schema[name]) for name in frame.columns)])
+
+
+def empty_iterations_added_there(frame: nw.LazyFrame[Any], *, first: int) -> nw.LazyFrame[Any]:
+    """The same for a lazy frame: its iterations are collected, one row each, and the `-` rows are carried to it."""
+    schema = frame.collect_schema()
+    tags = [nw.col("tag").max()] if "tag" in schema else []
+    missing = _missing(collected(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
+    if missing.is_empty():
+        return frame
+    there = carried_to(frame, nw.from_native(missing.select(schema.names())))
+    return nw.concat([frame, there.select(nw.col(name).cast(schema[name]) for name in schema.names())])
+
+
+def _missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
+    """The `-` rows for the iterations of a run: query_id, iteration, and tag if the run has tags."""
+    searched = searched.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
     gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)
     low = gaps.filter(pl.col("iteration") < first)
     if not low.is_empty():
-        query_id, number = low.row(0)[:2]
+        query_id, number = low.select("query_id", "iteration").row(0)
         raise InputError(
             f"query {query_id!r} has iteration {number}, below first={first}; give the lowest number that an iteration can have"
         )
     wide = gaps.filter(pl.col("gap") > _LARGEST_GAP)
     if not wide.is_empty():
-        query_id, number, _, gap = wide.row(0)
+        query_id, number, gap = wide.select("query_id", "iteration", "gap").row(0)
         raise InputError(
             f"query {query_id!r} lacks {gap} numbers before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
             "number the steps of an agent; renumber it, or read the run without gaps='empty'"
         )
-    missing = (
-        gaps.filter(pl.col("gap") > 0)
-        .select("query_id", iteration=pl.int_ranges(pl.col("before") + 1, pl.col("iteration")))
+    tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
+    return (
+        gaps.with_columns(*tag)
+        .filter(pl.col("gap") > 0)
+        .with_columns(iteration=pl.int_ranges(pl.col("before") + 1, pl.col("iteration")))
+        .drop("before", "gap")
         .explode("iteration")
         .with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
     )
-    tags = frame.group_by("query_id").agg(pl.col("tag").first()) if "tag" in frame.columns else None
-    if tags is not None:
-        missing = missing.join(tags, on="query_id", how="left")
-    missing = missing.select(pl.col(name).cast(frame.schema[name]) for name in frame.columns)
-    return pl.concat([frame, missing])

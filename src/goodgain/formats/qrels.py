@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import narwhals as nw
 import polars as pl
 
+from goodgain.engines import collected
 from goodgain.errors import InputError, notice
 from goodgain.formats.checks import no_bad_rows
 from goodgain.formats.facade import PandasFacade
@@ -166,8 +167,7 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
         if labels is None and "iteration" in opened.collect_schema().names():
             opened = opened.with_columns(_column_2(opened.collect_schema()["iteration"]))
         opened, rows = no_bad_rows(typed(opened, QRELS), rows, QRELS, errors=errors)
-    collected = opened.collect("polars") if isinstance(opened, nw.LazyFrame) else opened
-    frame: pl.DataFrame = collected.to_polars()
+    frame = collected(opened)
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")

@@ -11,23 +11,27 @@ from typing import Any, ClassVar, NamedTuple
 import narwhals as nw
 import polars as pl
 
+from goodgain.engines import collected, deferred
 from goodgain.errors import InputError, notice
-from goodgain.flattening import ranked
+from goodgain.flattening import ranked, with_ranks
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
-from goodgain.formats.iterations import empty_iterations_added, numbered
+from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
+from goodgain.formats.order import put_in_order, tell_contradictions, tell_ties
 from goodgain.formats.places import Rows
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.formats.trec import write_trec
+from goodgain.lazy_flattening import ranked_here, ranked_there
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["Run", "ScoredDoc", "check_run_options", "read_run", "run_of", "tell_contradictions", "write_run"]
+__all__ = ["Run", "ScoredDoc", "check_run_options", "read_run", "run_of", "write_run"]
 
 _LARGEST_FIRST = 10**15
+_EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
 NO_ITERATIONS = "no iterations in this run: read it with goodgain.read_run"
 
 
@@ -70,7 +74,7 @@ class Run(PandasFacade):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
-        return _ranked(rows if lazy.implementation.is_polars() else _ordered(rows))
+        return with_ranks(rows if lazy.implementation.is_polars() else put_in_order(rows))
 
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
@@ -81,9 +85,30 @@ class Run(PandasFacade):
         return self._flattened("seen")
 
     def _flattened(self, order: str) -> pl.DataFrame:
-        ranking, queries = ranked(self.rows, order=order)
-        tell_contradictions(queries)
-        return ranking
+        if isinstance(self.frame, pl.DataFrame):
+            ranking, contradicting = ranked(self.frame, order=order)
+            tell_contradictions(contradicting)
+            return ranking
+        found = ranked_here(nw.from_native(self.frame), order=order)
+        self._tell(found.contradicting, found.tied)
+        ranking_here: pl.DataFrame = found.ranking
+        return ranking_here
+
+    def flattened_there(self, order: str) -> Any:
+        """The classic ranking of a lazy frame, as a lazy frame of the same engine."""
+        found = ranked_there(nw.from_native(self.frame), order=order)
+        self._tell(found.contradicting, found.tied)
+        return found.ranking.to_native()
+
+    def _tell(self, contradicting: int, tied: int) -> None:
+        tell_contradictions(contradicting)
+        tell_ties(tied, nw.from_native(self.frame).collect_schema().names())
+
+    @cached_property
+    def first_iterations(self) -> pl.DataFrame:
+        """query_id, doc_id, iteration: where each document was found first, by the run's own numbers."""
+        rows = deferred(nw.from_native(self.frame)).filter(nw.col("doc_id") != EMPTY_DOC)
+        return collected(rows.group_by("query_id", "doc_id").agg(nw.col("iteration").min()))
 
     @property
     def shown(self) -> pl.DataFrame:
@@ -104,22 +129,14 @@ class Run(PandasFacade):
         return f"Run({name}{self.frame.get_column('query_id').n_unique():,} queries, {self.frame.height:,} rows)"
 
 
-def tell_contradictions(queries: int) -> None:
-    """One notice on queries whose ranks contradict their scores, if there are any."""
-    if queries:
-        notice(
-            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
-            "the ranking follows the ranks; if the scores are right, number the ranks by them"
-        )
-
-
 def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run:
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
     Args:
         source: TREC text whose column 2 is the iteration, Parquet, Arrow or JSON Lines (text and JSON Lines also
-            .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag;
-            ir_measures' named tuples; {query_id: {doc_id: score}}; a `Run`, returned as it is.
+            .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag, whose
+            rows stay where they are if it is lazy (Polars, DuckDB, PySpark ...); ir_measures' named tuples;
+            {query_id: {doc_id: score}}; a `Run`, returned as it is.
         gaps: `close` counts the iterations of a query in their order; `empty` reads every missing number from
             `first` up to the query's largest as an iteration that searched and got nothing.
         first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
@@ -165,18 +182,34 @@ def run_of(
     opened, rows = numbered(opened, rows, first=first, errors=errors)
     if "tag" in columns:
         one_tag_per_query(opened, rows)
-    frame: Any = opened.select([column for column in RUN.columns if column in (*columns, "iteration")]).to_native()
-    if isinstance(frame, pl.DataFrame):
-        frame = _ranked(frame)
-        if gaps == "empty" and has_iterations:
-            frame = empty_iterations_added(frame, first=first)
-        if frame.is_empty() and not is_part:
-            notice(f"{rows.label}: the run is empty; every judged query counts as one without a search")
-        if not has_iterations and _has_repeats(frame):
-            notice(NO_ITERATIONS)
-    elif gaps == "empty":
-        raise InputError("gaps='empty' needs the run in memory; collect the frame first")
+    opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
+    if isinstance(opened, nw.LazyFrame):
+        return _lazy_run(opened, rows, name=name, has_iterations=has_iterations, gaps=gaps, first=first)
+    frame = with_ranks(opened.to_native())
+    if gaps == "empty" and has_iterations:
+        frame = empty_iterations_added(frame, first=first)
+    if frame.is_empty() and not is_part:
+        notice(f"{rows.label}: {_EMPTY_RUN}")
+    if not has_iterations and _has_repeats(frame):
+        notice(NO_ITERATIONS)
     return Run(frame, name=name, has_iterations=has_iterations)
+
+
+def _lazy_run(
+    frame: nw.LazyFrame[Any], rows: Rows, *, name: str | None, has_iterations: bool, gaps: str, first: int
+) -> Run:
+    """A run whose rows stay on their engine; what must be known of them is asked there."""
+    if gaps == "empty" and has_iterations:
+        frame = empty_iterations_added_there(frame, first=first)
+    if not len(collected(frame.select("query_id").head(1))):
+        notice(f"{rows.label}: {_EMPTY_RUN}")
+    if not has_iterations:
+        results = (
+            frame.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
+        )
+        if len(collected(results.filter(nw.col("times") > 1).head(1))):
+            notice(NO_ITERATIONS)
+    return Run(frame.to_native(), name=name, has_iterations=has_iterations)
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
@@ -200,33 +233,6 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
         return name, *read_table(path, RUN, errors=errors), False
     frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
     return name, nw.from_native(frame), lines, True
-
-
-def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of an engine that keeps no order, put into one: ties of rank by doc_id, with a notice."""
-    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
-    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
-    if "rank" in rows.columns and tied:
-        notice(f"{tied} results have ties in rank, and the frame keeps no order of rows: they are ordered by doc_id")
-    return rows.sort(*key, "doc_id")
-
-
-def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
-
-    Scores where there are none: minus the rank.
-    """
-    if "rank" not in frame.columns:
-        rows = frame.with_row_index("row")
-        by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
-        counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
-        frame = by_score.with_columns(rank=counted).sort("row").drop("row")
-    ranks = frame.get_column("rank")
-    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
-    if "score" not in frame.columns:
-        frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
-    return frame.select(name for name in RUN.columns if name in frame.columns)
 
 
 def _has_repeats(frame: pl.DataFrame) -> bool:

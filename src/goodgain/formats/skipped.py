@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from goodgain.errors import InputError, notice
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["Skipped", "check_errors_option"]
+import narwhals as nw
+
+from goodgain.engines import collected
+from goodgain.errors import InputError, notice
+from goodgain.formats.places import shown
+
+__all__ = ["Skipped", "check_errors_option", "without_rows"]
 
 _TOLD = 5
 
@@ -29,6 +36,20 @@ class Skipped:
             notice(
                 f"{label}: left out {self.count} bad {unit}{'s' * (self.count != 1)}; {first}{'; '.join(self.places)}"
             )
+
+
+def without_rows(
+    frame: nw.LazyFrame[Any], wrong: nw.Expr, *, label: str, what: Callable[[nw.DataFrame[Any]], str]
+) -> nw.LazyFrame[Any]:
+    """A lazy frame without its bad rows; one notice says how many, and shows one, for its rows have no numbers."""
+    bad = frame.filter(wrong)
+    one: nw.DataFrame[Any] = nw.from_native(collected(bad.head(1)))
+    if not len(one):
+        return frame
+    count = collected(bad.select(nw.len())).item()
+    example = f"{shown(str(one.rows(named=True)[0]))} {what(one)}"
+    notice(f"{label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {example}")
+    return frame.filter(~wrong)
 
 
 def check_errors_option(errors: str) -> None:

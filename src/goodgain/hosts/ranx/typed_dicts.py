@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow has no types
+import pyarrow as pa
 from numba import njit
 from numba.typed import Dict as TypedDict
 from numba.typed import List as TypedList
