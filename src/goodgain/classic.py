@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -52,15 +54,29 @@ def classic_scores(
         pairs = iter([_at_once(pairs)])
     for labels, ranking in pairs:
         judged.update(labels.get_column("query_id").unique())
-        for host, found in _metrics(measures, labels, ranking, provider):
-            hosts.add(host.NAME)
-            for measure, query_id, value in found:
-                values[measure][query_id] = value
+        with _no_search_for_cycles():
+            for host, found in _metrics(measures, labels, ranking, provider):
+                hosts.add(host.NAME)
+                for measure, query_id, value in found:
+                    values[measure][query_id] = value
     if len(hosts) > 1:  # as ir_measures does; Accuracy alone leaves queries out
         for query_id in sorted(judged):
             for measure in measures:
                 values[measure].setdefault(query_id, measure.DEFAULT)
     return Classic({measure: _aggregated(measure, values[measure]) for measure in measures}, _per_query(values))
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Millions of ids and numbers in dicts hold no cycle, and Python would look through them again and again: a quarter
+    of the time of a large run."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _takes_all(measure: ir_measures.Measure, provider: str | None) -> bool:

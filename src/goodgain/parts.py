@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -54,8 +53,14 @@ def opened(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "r
     """What `open_run` gives; a large file will be scanned, and what that needs is loaded while others read."""
     run = open_run(source, gaps=gaps, first=first, errors=errors)
     if isinstance(run, RunFile) and run.is_text:
-        Thread(target=import_module, args=["goodgain.text_counting"], daemon=True).start()
+        Thread(target=_load, daemon=True).start()
     return run
+
+
+def _load() -> None:
+    from goodgain.text_counting import load
+
+    load()
 
 
 def over_parts(

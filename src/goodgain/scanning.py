@@ -4,6 +4,7 @@ Ids are told apart by their bytes; hashes only say where to look. A line that is
 and the readers of `formats` judge it: six fields with one separator between them, whole numbers as iteration and rank, a
 finite score, one tag a query.
 
+Positions are used as unsigned numbers: Python's negative ones, which numba would look for, took a fifth of the time.
 What is filled, by column: `queries` (offset, length of the id, whether a score is above that of the rank before),
 `segments` (query, iteration, R) of neighbouring rows with one query and iteration, and `firsts` (query, row, offset and
 length of the id, lowest iteration, rank, row of its judgment or -1).
@@ -44,7 +45,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 @_compiled
 def _same(one: Any, i: int, other: Any, j: int, length: int) -> bool:
     for k in range(length):  # noqa: SIM110  # all() of a generator is not compiled
-        if one[i + k] != other[j + k]:
+        if one[uint64(i + k)] != other[uint64(j + k)]:
             return False
     return True
 
@@ -54,7 +55,9 @@ def _repeated(text: Any, position: int, earlier: int, length: int) -> bool:
     """Whether the field that starts here is the same as an earlier one."""
     end = position + length
     return (
-        end <= len(text) and (end == len(text) or text[end] <= _BLANK) and _same(text, position, text, earlier, length)
+        end <= len(text)
+        and (end == len(text) or text[uint64(end)] <= _BLANK)
+        and _same(text, position, text, earlier, length)
     )
 
 
@@ -63,8 +66,8 @@ def _hashed_field(text: Any, position: int, limit: int) -> tuple[int, Any]:
     """Where a field ends (at white space, a control character or the limit), and a hash of it."""
     value, word = _SEED, uint64(0)
     start = position
-    while position < limit and text[position] > _BLANK:
-        word = (word << uint64(8)) | uint64(text[position])
+    while position < limit and text[uint64(position)] > _BLANK:
+        word = (word << uint64(8)) | uint64(text[uint64(position)])
         position += 1
         if (position - start) & 7 == 0:
             value = (value ^ word) * _PRIME
@@ -79,15 +82,15 @@ def _hashed_field(text: Any, position: int, limit: int) -> tuple[int, Any]:
 def _digits(text: Any, position: int) -> tuple[int, int]:
     """Where digits end, and the number they make."""
     number = 0
-    while position < len(text) and _ZERO <= text[position] <= _NINE:
-        number = number * 10 + int(text[position]) - _ZERO
+    while position < len(text) and _ZERO <= text[uint64(position)] <= _NINE:
+        number = number * 10 + int(text[uint64(position)]) - _ZERO
         position += 1
     return position, number
 
 
 @_compiled
 def _digits_end(text: Any, position: int) -> int:
-    while position < len(text) and _ZERO <= text[position] <= _NINE:
+    while position < len(text) and _ZERO <= text[uint64(position)] <= _NINE:
         position += 1
     return position
 
@@ -95,7 +98,7 @@ def _digits_end(text: Any, position: int) -> int:
 @_compiled
 def _number_end(text: Any, position: int) -> int:
     """Where a number ends that is finite for sure; -1 for anything else."""
-    if position < len(text) and (text[position] == _PLUS or text[position] == _MINUS):
+    if position < len(text) and (text[uint64(position)] == _PLUS or text[uint64(position)] == _MINUS):
         position += 1
     end: int = _digits_end(text, position)
     digits = end - position
@@ -107,7 +110,7 @@ def _number_end(text: Any, position: int) -> int:
         return -1
     if end < len(text) and (text[end] | 32) == 101:  # e or E
         position = end + 1
-        if position < len(text) and (text[position] == _PLUS or text[position] == _MINUS):
+        if position < len(text) and (text[uint64(position)] == _PLUS or text[uint64(position)] == _MINUS):
             position += 1
         end = _digits_end(text, position)
         if end == position or end - position > 2:
@@ -116,28 +119,24 @@ def _number_end(text: Any, position: int) -> int:
 
 
 @_compiled
-def fill_slots(text: Any, offsets: Any, order: Any, starts: Any, table: Any) -> None:
+def fill_slots(text: Any, offsets: Any, table: Any) -> None:
     """Fill a table, all -1 and of a power of two, that leads from the hash of a judged query to its position."""
-    size = len(table)
-    for query in range(len(starts) - 1):
-        row = order[starts[query]]
-        _, value = _hashed_field(text, offsets[row], offsets[row + 1])
-        slot = np.int64(value & uint64(size - 1))
+    for query in range(len(offsets) - 1):
+        _, value = _hashed_field(text, offsets[query], offsets[query + 1])
+        slot = np.int64(value & uint64(len(table) - 1))
         while table[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
+            slot = (slot + 1) & (len(table) - 1)
         table[slot] = query
 
 
 @_compiled
-def _judged(
-    text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, order: Any, starts: Any, table: Any
-) -> int:
+def _judged(text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, table: Any) -> int:
     """The position of a query among the judged ones; -1 where it has no judgment."""
     slot = np.int64(value & uint64(len(table) - 1))
     while table[slot] >= 0:
-        row = order[starts[table[slot]]]
-        if offsets[row + 1] - offsets[row] == length and _same(ids, offsets[row], text, start, length):
-            return int(table[slot])
+        query = table[slot]
+        if offsets[query + 1] - offsets[query] == length and _same(ids, offsets[query], text, start, length):
+            return int(query)
         slot = (slot + 1) & (len(table) - 1)
     return -1
 
@@ -151,7 +150,6 @@ def scan_lines(
     query_offsets: Any,
     doc_text: Any,
     doc_offsets: Any,
-    order: Any,
     starts: Any,
     slots: Any,
     scores: Any,
@@ -168,9 +166,9 @@ def scan_lines(
         text: the bytes of the run.
         separator: the byte between fields.
         first_number: the iteration of a query that has one word in column 2.
-        query_text, query_offsets, doc_text, doc_offsets: the ids of the judgments, row by row.
-        order, starts: their rows query by query, and where each query starts there (and the last one ends).
-        slots: the table of `fill_slots`.
+        query_text, query_offsets: the judged queries.
+        doc_text, doc_offsets: the documents of the judgments, query by query.
+        starts, slots: where the judgments of each query start (and the last ones end), and the table of `fill_slots`.
         scores: the score of every row; empty where nobody asks whether they rise.
         queries, segments, firsts: what is filled.
         known, hashes, table: room for the documents of one query (judged or met) and a table of twice their number, all -1.
@@ -197,9 +195,9 @@ def scan_lines(
             queries[query_count, 0], queries[query_count, 1], queries[query_count, 2] = query, query_length, 0
             query_count += 1
             base, count = base + count, 0
-            judged = _judged(text, query, query_length, value, query_text, query_offsets, order, starts, slots)
+            judged = _judged(text, query, query_length, value, query_text, query_offsets, slots)
             if judged >= 0:
-                for row in order[starts[judged] : starts[judged + 1]]:
+                for row in range(starts[judged], starts[judged + 1]):
                     if count == len(known):
                         return crowded
                     _, value = _hashed_field(doc_text, doc_offsets[row], doc_offsets[row + 1])
@@ -213,14 +211,14 @@ def scan_lines(
                     count += 1
         else:
             position += query_length
-        if query_length == 0 or position == len(text) or text[position] != separator:
+        if query_length == 0 or position == len(text) or text[uint64(position)] != separator:
             return refused
 
         start = position + 1
         position, found = _digits(text, start)
         if is_new:
             word = start
-            is_word = position == start and position < len(text) and text[position] != _PLUS
+            is_word = position == start and position < len(text) and text[uint64(position)] != _PLUS
             if is_word:
                 position, value = _hashed_field(text, start, len(text))
             word_length = position - start
@@ -230,7 +228,7 @@ def scan_lines(
             position = start + word_length
         if is_word:
             found = first_number
-        if position == start or position == len(text) or text[position] != separator:
+        if position == start or position == len(text) or text[uint64(position)] != separator:
             return refused
         if not is_word and position - start > _DIGITS:
             return refused
@@ -247,16 +245,21 @@ def scan_lines(
         doc = position + 1
         position, value = _hashed_field(text, doc, len(text))
         length = position - doc
-        if length == 0 or position == len(text) or text[position] != separator:
+        if length == 0 or position == len(text) or text[uint64(position)] != separator:
             return refused
 
         start = position + 1
         position, found = _digits(text, start)
-        if position == start or position - start > _DIGITS or position == len(text) or text[position] != separator:
+        if (
+            position == start
+            or position - start > _DIGITS
+            or position == len(text)
+            or text[uint64(position)] != separator
+        ):
             return refused
 
         position = _number_end(text, position + 1)
-        if position < 0 or position == len(text) or text[position] != separator:
+        if position < 0 or position == len(text) or text[uint64(position)] != separator:
             return refused
 
         position += 1
@@ -268,7 +271,7 @@ def scan_lines(
             position += tag_length
         else:
             return refused
-        if tag_length == 0 or (position < len(text) and text[position] != _NEWLINE):
+        if tag_length == 0 or (position < len(text) and text[uint64(position)] != _NEWLINE):
             return refused
         position += 1
         rows += 1

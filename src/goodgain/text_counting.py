@@ -12,7 +12,7 @@ import pyarrow as pa
 from goodgain.formats.text import RUN_TEXT
 from goodgain.scanning import FIRSTS, QUERIES, SEGMENTS, copy_texts, fill_slots, scan_lines
 
-__all__ = ["Judgments", "Scan", "judgments_of", "scanned"]
+__all__ = ["Judgments", "Scan", "judgments_of", "load", "scanned"]
 
 _PIECE = 2**20
 _NOT_ASCII = 128
@@ -20,13 +20,12 @@ _ROOM = 1024  # documents of a query, at first
 
 
 class Judgments(NamedTuple):
-    """Labels as the loop takes them: the bytes of ids and where each begins, and which rows a query has."""
+    """Labels as the loop takes them: bytes of queries and, query by query, of documents, and where each begins."""
 
     query_text: Any
     query_offsets: Any
     doc_text: Any
     doc_offsets: Any
-    order: Any
     starts: Any
     slots: Any
     relevance: Any
@@ -49,18 +48,25 @@ class Scan(NamedTuple):
     in_order: bool
 
 
+def load() -> None:
+    """Load what is compiled, which takes half a second when a process first needs it."""
+    line = {"query_id": ["q"], "doc_id": ["d"], "relevance": [0.0]}
+    scanned(b"q 1 d 1 1 t\n", judgments_of(pl.DataFrame(line)), first=1)
+
+
 def judgments_of(qrels: pl.DataFrame) -> Judgments:
     """Labels as the loop takes them, from columns query_id, doc_id, relevance with one row per (query, document)."""
     query_ids = qrels.get_column("query_id")
     codes = query_ids.cast(pl.Categorical).to_physical().to_numpy()
     order = np.argsort(codes, kind="stable")
     starts = np.concatenate([[0], np.flatnonzero(np.diff(codes[order])) + 1, [len(codes)]])
-    query_offsets, query_text = _layout(query_ids)
-    doc_offsets, doc_text = _layout(qrels.get_column("doc_id"))
+    query_offsets, query_text = _layout(query_ids.gather(order[starts[:-1]]))
+    documents = qrels.select("doc_id", "relevance")[order]
+    doc_offsets, doc_text = _layout(documents.get_column("doc_id"))
     slots = np.full(1 << int(2 * len(starts)).bit_length(), -1, np.int64)
-    fill_slots(query_text, query_offsets, order, starts, slots)
-    relevance = qrels.get_column("relevance").to_numpy()
-    return Judgments(query_text, query_offsets, doc_text, doc_offsets, order, starts, slots, relevance)
+    fill_slots(query_text, query_offsets, slots)
+    relevance = documents.get_column("relevance").to_numpy()
+    return Judgments(query_text, query_offsets, doc_text, doc_offsets, starts, slots, relevance)
 
 
 def _layout(ids: pl.Series) -> tuple[Any, Any]:
