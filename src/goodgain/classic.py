@@ -12,10 +12,9 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.formats import Qrels, Run
+from goodgain.formats import Run
 from goodgain.formats.labels import check_levels
-from goodgain.labelling import labelled_rankings
-from goodgain.parts import Part
+from goodgain.labelling import JudgedPart
 from goodgain.providers import LOWEST_LABEL, check_provider, chosen_provider
 from goodgain.whole_labels import Labelling, whole_labels
 
@@ -39,9 +38,11 @@ class Classic(NamedTuple):
 
 
 def classic_scores(
-    measures: Sequence[ir_measures.Measure], qrels: Qrels, parts: Iterable[Part], *, provider: str | None = None
+    measures: Sequence[ir_measures.Measure], parts: Iterable[JudgedPart], *, provider: str | None = None
 ) -> Classic:
     """Values of ir_measures' own measures for a run that comes in parts, on its flattened ranking.
+
+    All parts are asked for, whatever the measures.
 
     Raises:
         MeasureError: no provider computes a measure, or none can with these labels or query ids.
@@ -49,10 +50,12 @@ def classic_scores(
     values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
     hosts: set[str] = set()
     judged: set[str] = set()
-    pairs = labelled_rankings(parts, qrels)
+    pairs = ((part.labels, part.ranking) for part in parts if part.labels is not None and part.ranking is not None)
     if any(_takes_all(measure, provider) for measure in measures):
-        pairs = iter([_at_once(pairs)])
+        pairs = (pair for pair in [_at_once(pairs)])
     for labels, ranking in pairs:
+        if labels.is_empty():
+            continue
         judged.update(labels.get_column("query_id").unique())
         with _no_search_for_cycles():
             for host, found in _metrics(measures, labels, ranking, provider):

@@ -24,14 +24,12 @@ class Counts(NamedTuple):
     Attributes:
         ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N.
         pools: one row per query of the qrels: N, GoodPool, GainPool.
-        renumbered: queries whose iteration numbers had gaps that were closed.
-        lowest: the lowest number of an iteration in the run; None for an empty run.
+        numbering: lowest, is_dense, queries: how many queries begin at which number, with or without gaps after it.
     """
 
     ledger: pl.DataFrame
     pools: pl.DataFrame
-    renumbered: int
-    lowest: int | None
+    numbering: pl.DataFrame
 
 
 def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
@@ -98,10 +96,9 @@ def finished(tallied: pl.DataFrame, qrels: Any, *, rels: Sequence[float], labels
     """Ledger and pools from a tally: numbers made dense, and the pools of the qrels beside them."""
     judgments = collected(nw.from_native(qrels))
     numbered = _dense(tallied)
-    renumbered = _renumbered(numbered)
-    lowest: Any = numbered.get_column("number").min()
+    numbering = _numbering(numbered)
     pools = _pools(judgments if labels is None else _largest(judgments), rels, numbered)
-    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), renumbered, lowest) for k, rel in enumerate(rels)}
+    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), numbering) for k, rel in enumerate(rels)}
 
 
 def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
@@ -129,12 +126,15 @@ def _dense(counted: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _renumbered(numbered: pl.DataFrame) -> int:
-    """Queries with a number missing between the lowest of the run and their own highest."""
-    if numbered.is_empty():
-        return 0
-    expected = pl.col("iteration") + numbered.get_column("number").min() - 1
-    return numbered.filter(pl.col("number") != expected).get_column("query_id").n_unique()
+def _numbering(numbered: pl.DataFrame) -> pl.DataFrame:
+    """How many queries begin at which number, with or without gaps after it."""
+    number = pl.col("number")
+    return (
+        numbered.group_by("query_id")
+        .agg(lowest=number.min(), is_dense=number.max() - number.min() + 1 == pl.len())
+        .group_by("lowest", "is_dense")
+        .agg(queries=pl.len())
+    )
 
 
 def _ledger(numbered: pl.DataFrame, k: int) -> pl.DataFrame:

@@ -16,9 +16,10 @@ from goodgain.classic import Classic, classic_scores
 from goodgain.counting import Counts, count, finished
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
+from goodgain.extents import Extent, extent_of, tell, together
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
-from goodgain.formats.run_file import RunFile
+from goodgain.labelling import JudgedPart, judged_parts
 from goodgain.measures import MEASURES
 from goodgain.names import Measures, parse_measure, parse_measures
 from goodgain.parts import Part, opened, over_parts
@@ -98,34 +99,35 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
     rels = thresholds(ours) or [DEFAULT_REL]
 
-    def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame]:
-        tallies: list[pl.DataFrame] = []
-        classic = classic_scores(theirs, judged, _noted(parts, tallies), provider=provider)
-        return classic, pl.concat(tallies)
+    def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame, Extent]:
+        values: list[pl.DataFrame] = []
+        extents: list[Extent] = []
 
-    classic, tallied = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
-    counts = _told(finished(tallied, judged.frame, rels=rels, labels=judged.labels), judged)
-    values = good_gain_scores(ours, searched, counts)
+        def counted_on_the_way() -> Iterator[JudgedPart]:
+            for part in judged_parts(parts, judged):
+                counts = finished(part.tally, part.judgments, rels=rels, labels=judged.labels)
+                values.append(scored(ours, counts))
+                extents.append(extent_of(counts))
+                yield part
+
+        classic = classic_scores(theirs, counted_on_the_way(), provider=provider)
+        return classic, pl.concat(values).sort("query_id"), together(extents)
+
+    if not searched.has_iterations and any((measure.cutoff or 1) > 1 for measure in ours):
+        notice(NO_ITERATIONS)
+    classic, values, extent = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
+    tell(extent, labels=judged.labels)
     means = {str(measure): mean for measure, mean in classic.means.items()}
     means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
     return Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _signature(judged, counts, ours=ours, order=order if len(ours) < len(asked) else None),
+        _signature(extent, labels=judged.labels, rels=rels if ours else None, order=order if theirs else None),
         values,
         classic.per_query,
     )
 
 
-def _noted(parts: Iterator[Part], tallies: list[pl.DataFrame]) -> Iterator[Part]:
-    """The same parts, whose tallies are kept on the way."""
-    for part in parts:
-        tallies.append(part.tally)
-        yield part
-
-
-def good_gain_scores(
-    measures: Sequence[GoodGainMeasure], run: Run | RunFile, counts: dict[float, Counts]
-) -> pl.DataFrame:
+def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
     if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
         notice(NO_ITERATIONS)
@@ -133,30 +135,9 @@ def good_gain_scores(
 
 
 def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
-    """Threshold -> ledger and pools of a run in memory, with a notice where they mean less than they seem to."""
-    return _told(count(run.frame, qrels.frame, rels=rels, labels=qrels.labels), qrels)
-
-
-def _told(counts: dict[float, Counts], qrels: Qrels) -> dict[float, Counts]:
-    """The same, with a notice where they mean less than they seem to."""
-    first = next(iter(counts.values()))
-    if first.renumbered:
-        notice(
-            f"numbers of iterations are missing in {first.renumbered} quer{'y' if first.renumbered == 1 else 'ies'}: iterations "
-            "were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read the run "
-            "with gaps='empty' (--gaps empty)"
-        )
-    if qrels.labels is not None and first.lowest == 0:
-        notice(
-            "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
-            "only the labels for any iteration, and each later one those of its own number"
-        )
-    if len(first.ledger) and not first.pools.get_column("N").sum():
-        queries = first.ledger.get_column("query_id")[0], first.pools.get_column("query_id")[0]
-        notice(
-            f"no query of the run is in the qrels (the run has {queries[0]!r}, the qrels have {queries[1]!r}): every value is "
-            "that of a system that never searched; check the query ids"
-        )
+    """Threshold -> ledger and pools of a run, with a notice where they mean less than they seem to."""
+    counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    tell(extent_of(counts), labels=qrels.labels)
     return counts
 
 
@@ -172,25 +153,20 @@ def _long(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def _signature(
-    qrels: Qrels, counts: dict[float, Counts], *, ours: Sequence[GoodGainMeasure], order: str | None
+    extent: Extent, *, labels: str | None, rels: Sequence[float] | None, order: str | None
 ) -> dict[str, Any]:
-    first = next(iter(counts.values()))
-    ledger = first.ledger.join(first.pools.select("query_id"), on="query_id", how="semi")
-    unique, unjudged = (int(ledger.get_column(name).sum()) for name in ("UR", "Unjudged"))
-    searched = first.ledger.get_column("query_id").n_unique()
-    found = int((first.pools.get_column("N") > 0).sum())
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
-    if ours:
-        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in counts]
+    if rels is not None:
+        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in rels]
     if order is not None:
         signature["order"] = order
-    if qrels.labels is not None:
-        signature["labels"] = qrels.labels
+    if labels is not None:
+        signature["labels"] = labels
     return signature | {
-        "queries": first.pools.height,
-        "absent_from_run": first.pools.height - found,
-        "without_judgments": searched - found,
-        "unjudged": unjudged / unique if unique else 0.0,
+        "queries": extent.judged,
+        "absent_from_run": extent.judged - extent.both,
+        "without_judgments": extent.searched - extent.both,
+        "unjudged": extent.unjudged / extent.unique if extent.unique else 0.0,
     }
 
 
@@ -223,7 +199,8 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     tallied = over_parts(
         searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None
     )
-    counts = _told(finished(tallied, judged.frame, rels=rels, labels=judged.labels), judged)
+    counts = finished(tallied, judged.frame, rels=rels, labels=judged.labels)
+    tell(extent_of(counts), labels=judged.labels)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))

@@ -1,8 +1,9 @@
-"""Which labels go with a ranking to a host: those of its queries, one a document."""
+"""What is judged of the queries of a part, and which labels go with its ranking to a host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,32 +11,52 @@ import polars as pl
 from goodgain.formats import Qrels
 from goodgain.parts import Part
 
-__all__ = ["labelled_rankings"]
+__all__ = ["JudgedPart", "judged_parts"]
 
 
-def labelled_rankings(parts: Iterable[Part], qrels: Qrels) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """For each part with a ranking: its labels (query_id, doc_id, relevance, iteration), its ranking.
+class JudgedPart(NamedTuple):
+    """Some queries of a run with what is known of them.
 
-    A document has one label (a row for each subtopic of it). The last part has the labels of all queries that the run
-    lacks too: what they count is the host's to say.
+    Attributes:
+        tally: as in `Part`.
+        judgments: the rows of the qrels' frame.
+        labels: query_id, doc_id, relevance, iteration for hosts: one label a document (a row for each subtopic of it);
+            None where there is no ranking.
+        ranking: as in `Part`.
     """
-    judged = _ByQuery(qrels.rows if qrels.labels is None else qrels.frame)
+
+    tally: pl.DataFrame
+    judgments: pl.DataFrame
+    labels: pl.DataFrame | None
+    ranking: pl.DataFrame | None
+
+
+def judged_parts(parts: Iterable[Part], qrels: Qrels) -> Iterator[JudgedPart]:
+    """Each part with the judgments of its queries; the last one with those of all queries that the run lacks too.
+
+    What such queries count is the measures' and the host's to say.
+    """
+    judgments, subtopics = _ByQuery(qrels.frame), _ByQuery(qrels.rows)
     before: Part | None = None
     for part in parts:
-        if part.ranking is None:
-            continue
         if before is not None:
-            yield _pair(before, judged.taken(before.tally.get_column("query_id").unique().to_list()), qrels)
+            query_ids = before.tally.get_column("query_id").unique().to_list()
+            rows = judgments.taken(query_ids)
+            with_subtopics = rows if qrels.rows is qrels.frame else subtopics.taken(query_ids)
+            yield _judged(before, rows, with_subtopics, qrels.labels)
         before = part
     if before is not None:
-        yield _pair(before, judged.rest(), qrels)
+        rows = judgments.rest()
+        yield _judged(before, rows, rows if qrels.rows is qrels.frame else subtopics.rest(), qrels.labels)
 
 
-def _pair(part: Part, labels: pl.DataFrame, qrels: Qrels) -> tuple[pl.DataFrame, pl.DataFrame]:
-    assert part.ranking is not None
-    if qrels.labels is not None and part.run is not None:
-        labels = _of_first_occurrence(labels, part.run.first_iterations)
-    return labels, part.ranking
+def _judged(part: Part, judgments: pl.DataFrame, subtopics: pl.DataFrame, by: str | None) -> JudgedPart:
+    labels: pl.DataFrame | None = None
+    if part.ranking is not None:
+        labels = subtopics
+        if by is not None and part.run is not None:
+            labels = _of_first_occurrence(judgments, part.run.first_iterations)
+    return JudgedPart(part.tally, judgments, labels, part.ranking)
 
 
 class _ByQuery:
