@@ -43,7 +43,7 @@ class Extent(NamedTuple):
     @property
     def renumbered(self) -> int:
         """Queries with a number missing between the lowest of the run and their own highest."""
-        dense = pl.col("is_dense") & (pl.col("lowest") == self.lowest)
+        dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
         return int(self.numbering.filter(~dense).get_column("queries").sum())
 
 
