@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 
 from goodgain.formats.files import compression
 from goodgain.formats.places import FileLines, FrameRows, Rows, TextLines, numbered_lines
@@ -40,6 +39,8 @@ def gathered(file: RunFile) -> Iterator[Block]:
 
 
 def _scatter(file: RunFile, paths: Sequence[Path]) -> None:
+    import pyarrow as pa
+
     with ExitStack() as stack:
         writers: dict[int, pa.RecordBatchStreamWriter] = {}
         for block in file.blocks():

@@ -12,7 +12,6 @@ from typing import Any
 
 import narwhals as nw
 import polars as pl
-import pyarrow.parquet as pq
 
 from goodgain.formats.blocks import table_blocks, text_blocks
 from goodgain.formats.files import Content, compression, container, stem
@@ -128,6 +127,8 @@ def _large(path: Path, *, gaps: str, first: int) -> RunFile | None:
             if compressed != "zst" and size > (LARGE_COMPRESSED if compressed else LARGE):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:
+            import pyarrow.parquet as pq
+
             metadata = pq.read_metadata(path)
             names = metadata.schema.to_arrow_schema().names
             if metadata.num_rows and set(RUN.required) <= set(names):
