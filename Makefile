@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-spark check install install-dev bench clean
+.PHONY: demo test test-spark check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -28,6 +28,15 @@ check: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/growth.py --profile
+	$(BIN)/python benchmarks/ranx_host.py
+	$(BIN)/python benchmarks/comparing.py
+
+# Also the two that are heavy: traces makes 2.3 GB first.
+bench-all: bench
+	$(BIN)/python benchmarks/dedup.py
+	$(BIN)/python benchmarks/traces.py make
+	$(BIN)/python benchmarks/traces.py measure
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
