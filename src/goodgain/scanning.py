@@ -5,6 +5,7 @@ and the readers of `formats` judge it: six fields with one separator between the
 finite score, one tag a query.
 
 Positions are used as unsigned numbers: Python's negative ones, which numba would look for, took a fifth of the time.
+
 What is filled, by column: `queries` (offset, length of the id, whether a score is above that of the rank before),
 `segments` (query, iteration, R) of neighbouring rows with one query and iteration, and `firsts` (query, row, offset and
 length of the id, lowest iteration, rank, row of its judgment or -1).
@@ -279,6 +280,8 @@ def scan_lines(
         if length == 1 and text[doc] == _MINUS:
             continue
         if len(scores) > 0:
+            if rows > len(scores):
+                return refused
             if rank >= 0 and scores[rows - 1] > score:
                 queries[query_count - 1, 2] = 1
             score = scores[rows - 1]
