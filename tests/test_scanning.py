@@ -14,7 +14,7 @@ from goodgain.counting import tally
 from goodgain.flattening import ranked
 from goodgain.formats.files import Content
 from goodgain.formats.run_file import Block, RunFile
-from goodgain.parts import _ranked_scan, _tally_of_scan
+from goodgain.parts import _ranked_scan
 from goodgain.text_counting import judgments_of, scanned
 from tables import no_notices
 
@@ -85,18 +85,20 @@ def mutated(text: bytes, random: Random) -> bytes:
 
 def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     """Whether the loop took the text; it must then agree with the readers in all it says."""
-    scan = scanned(text, judgments_of(qrels.frame), first=1, with_ranking=True)
-    if scan is None or not scan.queries.get_column("query_id").is_unique().all():
+    scan = scanned(text, judgments_of(qrels.frame), rels=RELS, first=1, with_ranking=True)
+    if scan is None:
         return False
     file = RunFile(Path("agent.run"), "close", 1, is_text=True, has_iterations=True)
     with no_notices():
         run = Block(file, content=Content(text)).run  # raises where a line is bad: then the loop was wrong to take it
     key = ["query_id", "iteration"]
-    found, wanted = _tally_of_scan(scan, RELS), tally(run.frame, qrels.frame, rels=RELS, labels=None)
+    found, wanted = scan.tally, tally(run.frame, qrels.frame, rels=RELS, labels=None)
     assert_frame_equal(found.select(wanted.columns).sort(key).fill_null(0), wanted.sort(key).fill_null(0))
-    assert scanned(text, judgments_of(qrels.frame), first=1).firsts.height == scan.firsts.height  # type: ignore[union-attr]  # taken as before
-    if scan.in_order:
-        there, here = _ranked_scan(scan), ranked(run.frame, order="seen")
+    unranked = scanned(text, judgments_of(qrels.frame), rels=RELS, first=1)
+    assert unranked is not None
+    assert_frame_equal(unranked.tally, scan.tally)
+    if scan.firsts is not None:
+        there, here = _ranked_scan(scan.queries, scan.firsts), ranked(run.frame, order="seen")
         assert_frame_equal(there.ranking, here.ranking.select("query_id", "doc_id", "score"))
         assert there.contradicting == here.contradicting
     return True
@@ -141,7 +143,7 @@ def test_ids_that_begin_or_end_alike_are_told_apart() -> None:
     "text", [b"", b"\n", b"q", b"q 1 d 1 1", b"q 1 d 1 1 ", b" q 1 d 1 1 t", b"q 1 d 1 1 t ", b"q +1 d 1 1 t"]
 )
 def test_what_is_no_plain_line_is_refused(text: bytes) -> None:
-    found = scanned(text, judgments_of(QRELS.frame), first=1)
+    found = scanned(text, judgments_of(QRELS.frame), rels=RELS, first=1)
     assert found is None or found.queries.is_empty()
 
 

@@ -14,7 +14,6 @@ import polars as pl
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
 from goodgain.formats.labels import check_levels
-from goodgain.labelling import JudgedPart
 from goodgain.providers import LOWEST_LABEL, check_provider, chosen_provider
 from goodgain.whole_labels import Labelling, whole_labels
 
@@ -38,11 +37,19 @@ class Classic(NamedTuple):
 
 
 def classic_scores(
-    measures: Sequence[ir_measures.Measure], parts: Iterable[JudgedPart], *, provider: str | None = None
+    measures: Sequence[ir_measures.Measure],
+    pairs: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
+    *,
+    provider: str | None = None,
 ) -> Classic:
     """Values of ir_measures' own measures for a run that comes in parts, on its flattened ranking.
 
-    All parts are asked for, whatever the measures.
+    All pairs are asked for, whatever the measures.
+
+    Args:
+        measures: any of theirs.
+        pairs: labels and ranking of some queries, as `labelled` gives them.
+        provider: the one to ask; None leaves it to ir_measures.
 
     Raises:
         MeasureError: no provider computes a measure, or none can with these labels or query ids.
@@ -50,9 +57,8 @@ def classic_scores(
     values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
     hosts: set[str] = set()
     judged: set[str] = set()
-    pairs = ((part.labels, part.ranking) for part in parts if part.labels is not None and part.ranking is not None)
     if any(_takes_all(measure, provider) for measure in measures):
-        pairs = (pair for pair in [_at_once(pairs)])
+        pairs = [_at_once(pairs)]
     for labels, ranking in pairs:
         if labels.is_empty():
             continue

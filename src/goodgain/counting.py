@@ -15,7 +15,7 @@ import polars as pl
 from goodgain.engines import carried_to, collected, deferred
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
-__all__ = ["Counts", "count", "finished", "tally", "tally_firsts"]
+__all__ = ["Counts", "count", "finished", "pools_of", "tally"]
 
 
 class Counts(NamedTuple):
@@ -51,7 +51,7 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
-    return finished(tally(run, qrels, rels=rels, labels=labels), qrels, rels=rels, labels=labels)
+    return finished(tally(run, qrels, rels=rels, labels=labels), pools_of(qrels, rels=rels, labels=labels), rels=rels)
 
 
 def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
@@ -69,35 +69,47 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     )
     firsts = rows.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
     labelled = _labelled(firsts, carried_to(rows, nw.from_native(qrels)), labels)
-    return collected(tally_firsts(returned, labelled, rels=rels))
-
-
-def tally_firsts(returned: nw.LazyFrame[Any], firsts: nw.LazyFrame[Any], *, rels: Sequence[float]) -> nw.LazyFrame[Any]:
-    """The tally, where results and first occurrences are known.
-
-    Args:
-        returned: R for each query and number.
-        firsts: one row per (query, document): the number of its first occurrence, its relevance (null where unjudged).
-        rels: the thresholds.
-    """
     label = nw.col("relevance")
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
+    one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     counts = {
-        "UR": nw.lit(1),
+        "UR": one,
         "Unjudged": label.is_null().cast(nw.Int64),
-        **{f"GR{k}": nw.when(is_good).then(nw.lit(1)).otherwise(nw.lit(0)) for k, is_good in enumerate(good)},
+        **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
         **{f"G{k}": nw.when(is_good).then(label).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
     }
-    seen = firsts.with_columns(**counts).group_by("query_id", "iteration").agg(*(nw.col(name).sum() for name in counts))
-    return returned.join(seen, on=["query_id", "iteration"], how="left")
+    key = ["query_id", "iteration"]
+    seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
+    return collected(returned.join(seen, on=key, how="left"))
 
 
-def finished(tallied: pl.DataFrame, qrels: Any, *, rels: Sequence[float], labels: str | None) -> dict[float, Counts]:
-    """Ledger and pools from a tally: numbers made dense, and the pools of the qrels beside them."""
+def pools_of(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+    """What there is to be found for each query of the qrels, sorted: the half of `count` that needs no run.
+
+    Returns:
+        query_id, and GoodPool and GainPool with the position of a threshold.
+    """
     judgments = collected(nw.from_native(qrels))
+    label = pl.col("relevance")
+    good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
+    gain = {f"GainPool{k}": pl.when(label >= rel).then(label).otherwise(0.0) for k, rel in enumerate(rels)}
+    return (
+        (judgments if labels is None else _largest(judgments))
+        .select(pl.col("query_id").cast(pl.String), **good, **gain)
+        .group_by("query_id")
+        .agg(pl.col(*good, *gain).sum())
+        .sort("query_id")
+    )
+
+
+def finished(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
+    """Ledger and pools from a tally and what `pools_of` gives: the numbers of iterations made dense."""
     numbered = _dense(tallied)
-    numbering = _numbering(numbered)
-    pools = _pools(judgments if labels is None else _largest(judgments), rels, numbered)
+    queries = _queries(numbered)
+    numbering = queries.group_by("lowest", "is_dense").agg(queries=pl.len())
+    pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left").with_columns(
+        pl.col("N").fill_null(0)
+    )
     return {rel: Counts(_ledger(numbered, k), _pool(pools, k), numbering) for k, rel in enumerate(rels)}
 
 
@@ -116,25 +128,32 @@ def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str |
     )
 
 
-def _dense(counted: pl.DataFrame) -> pl.DataFrame:
+def _dense(tallied: pl.DataFrame) -> pl.DataFrame:
     """Iterations numbered 1..N per query, in order; `number` keeps what stood in the run."""
-    return (
-        counted.rename({"iteration": "number"})
-        .sort("query_id", "number")
-        .with_columns(iteration=pl.int_range(1, pl.len() + 1).over("query_id"))
-        .fill_null(0)
-    )
+    numbered = _in_order(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
+    row, query_id = pl.int_range(pl.len()), pl.col("query_id")
+    start = pl.when(query_id.ne_missing(query_id.shift())).then(row).forward_fill()
+    return numbered.with_columns(iteration=row - start + 1).fill_null(0)
 
 
-def _numbering(numbered: pl.DataFrame) -> pl.DataFrame:
-    """How many queries begin at which number, with or without gaps after it."""
-    number = pl.col("number")
-    return (
-        numbered.group_by("query_id")
-        .agg(lowest=number.min(), is_dense=number.max() - number.min() + 1 == pl.len())
-        .group_by("lowest", "is_dense")
-        .agg(queries=pl.len())
-    )
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """By query and number; rows that a file had in order are, which is sooner seen than made."""
+    queries = rows.get_column("query_id").rle().struct.field("value")
+    same = pl.col("query_id") == pl.col("query_id").shift()
+    falls = same & (pl.col("number") < pl.col("number").shift())
+    if queries.is_unique().all() and not rows.select(falls.any()).item():
+        return rows
+    return rows.sort("query_id", "number")
+
+
+def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
+    """query_id, N, lowest (its first number), is_dense (whether its numbers have no gap)."""
+    row = pl.int_range(pl.len())
+    first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
+    queries = first.select("query_id", "row", N=pl.col("row").shift(-1, fill_value=numbered.height) - pl.col("row"), lowest="number")
+    highest = numbered.get_column("number").gather(queries.get_column("row") + queries.get_column("N") - 1)
+    is_dense = highest - queries.get_column("lowest") + 1 == queries.get_column("N")
+    return queries.select("query_id", "N", "lowest", is_dense.alias("is_dense"))
 
 
 def _ledger(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
@@ -147,22 +166,6 @@ def _ledger(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
 def _largest(qrels: pl.DataFrame) -> pl.DataFrame:
     """One row a document, with the largest of its labels."""
     return qrels.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
-
-
-def _pools(qrels: pl.DataFrame, rels: Sequence[float], numbered: pl.DataFrame) -> pl.DataFrame:
-    """Per query of the qrels: N, and the good documents and their gains for each threshold."""
-    label = pl.col("relevance")
-    iterations = numbered.group_by("query_id").agg(N=pl.len())
-    return (
-        qrels.group_by("query_id")
-        .agg(
-            *((label >= rel).sum().alias(f"GoodPool{k}") for k, rel in enumerate(rels)),
-            *(label.filter(label >= rel).sum().alias(f"GainPool{k}") for k, rel in enumerate(rels)),
-        )
-        .join(iterations, on="query_id", how="left")
-        .with_columns(pl.col("N").fill_null(0))
-        .sort("query_id")
-    )
 
 
 def _pool(pools: pl.DataFrame, k: int) -> pl.DataFrame:

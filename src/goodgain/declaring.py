@@ -6,15 +6,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import ir_measures
-import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
+from goodgain.values import Value, Written, value_of
 
 __all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "choice", "measure"]
+
+Kind = TypeVar("Kind")
 
 DEFAULT_REL = 2
 
@@ -33,8 +35,7 @@ class Declaration:
         name: as users write it.
         title: its full name.
         definition: its formula, as docs and help show it.
-        value: an expression over ledger and pools whose value at iteration i looks at iterations 1..i only; one per
-            value of a parameter where the measure has one (`choice`).
+        value: what it is at iteration i; one per value of a parameter where the measure has one (`choice`).
         better: `up` or `down`.
         bounds: least and greatest value, as text.
         section: where the guideline defines it.
@@ -46,7 +47,7 @@ class Declaration:
     name: str
     title: str
     definition: str
-    value: pl.Expr | Choice
+    value: Value | Choice[Value]
     better: Literal["up", "down"]
     bounds: tuple[str, str]
     section: str
@@ -66,11 +67,11 @@ class Declaration:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A parameter whose value picks the expression; the first one is the default."""
+class Choice(Generic[Kind]):
+    """A parameter that picks the value; the first one is the default."""
 
     parameter: str
-    values: Mapping[str, pl.Expr]
+    values: Mapping[str, Kind]
     description: str
 
     @property
@@ -79,8 +80,8 @@ class Choice:
         return next(iter(self.values))
 
 
-def choice(parameter: str, description: str, **values: pl.Expr) -> Choice:
-    """One expression for each value of a parameter of the measure."""
+def choice(parameter: str, description: str, **values: Written) -> Choice[Written]:
+    """One value of the measure for each value of a parameter."""
     return Choice(parameter, values, description)
 
 
@@ -113,7 +114,7 @@ class GoodGainMeasure(ir_measures.Measure):
             known = " or ".join(map(repr, choices.values))
             raise MeasureError(f"{self.NAME}({name}={value!r}): {name} is {known}")
 
-    def _choices(self) -> Choice | None:
+    def _choices(self) -> Choice[Value] | None:
         value = self.declaration.value
         return value if isinstance(value, Choice) else None
 
@@ -140,8 +141,8 @@ class GoodGainMeasure(ir_measures.Measure):
         return float(self.params.get("rel", DEFAULT_REL)) if self.declaration.uses_rel else DEFAULT_REL
 
     @property
-    def expression(self) -> pl.Expr:
-        """The value at each row of a ledger joined with its pools."""
+    def value(self) -> Value:
+        """What it is at iteration i, with its parameters."""
         value = self.declaration.value
         if isinstance(value, Choice):
             return value.values[self.params.get(value.parameter, value.default)]
@@ -161,9 +162,22 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def measure(name: str, title: str, definition: str, value: pl.Expr | Choice, **details: Any) -> GoodGainMeasure:
-    """Declare a measure: its ir_measures class, host names, help, docs and report labels follow from these arguments."""
-    return _made(Declaration(name, title, definition, value, **details), {})
+def measure(
+    name: str, title: str, definition: str, value: Written | Choice[Written], **details: Any
+) -> GoodGainMeasure:
+    """Declare a measure: its ir_measures class, host names, help, docs and report labels follow from these arguments.
+
+    Args:
+        name, title, definition, details: as in `Declaration`.
+        value: an expression over the ledger's row of i, pools, and what `UpTo` says of iterations 1..i.
+    """
+    made: Value | Choice[Value]
+    if isinstance(value, Choice):
+        values = {chosen: value_of(f"{name} {chosen}", written) for chosen, written in value.values.items()}
+        made = Choice(value.parameter, values, value.description)
+    else:
+        made = value_of(name, value)
+    return _made(Declaration(name, title, definition, made, **details), {})
 
 
 def _made(declared: Declaration, params: dict[str, Any]) -> GoodGainMeasure:

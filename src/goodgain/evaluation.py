@@ -13,15 +13,16 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.classic import Classic, classic_scores
-from goodgain.counting import Counts, count, finished
+from goodgain.counting import Counts, count, finished, pools_of
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import MeasureError, notice
-from goodgain.extents import Extent, extent_of, tell, together
+from goodgain.extents import Extent, extent_of, tell
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
-from goodgain.labelling import JudgedPart, judged_parts
+from goodgain.labelling import labelled
 from goodgain.measures import MEASURES
 from goodgain.names import Measures, parse_measure, parse_measures
+from goodgain.part_scores import PartScores
 from goodgain.parts import Part, opened, over_parts
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
@@ -99,19 +100,12 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
     rels = thresholds(ours) or [DEFAULT_REL]
 
+    pools = pools_of(judged.frame, rels=rels, labels=judged.labels)
+
     def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame, Extent]:
-        values: list[pl.DataFrame] = []
-        extents: list[Extent] = []
-
-        def counted_on_the_way() -> Iterator[JudgedPart]:
-            for part in judged_parts(parts, judged):
-                counts = finished(part.tally, part.judgments, rels=rels, labels=judged.labels)
-                values.append(scored(ours, counts))
-                extents.append(extent_of(counts))
-                yield part
-
-        classic = classic_scores(theirs, counted_on_the_way(), provider=provider)
-        return classic, pl.concat(values).sort("query_id"), together(extents)
+        good_gain = PartScores(ours, pools, rels)
+        classic = classic_scores(theirs, labelled(map(good_gain.add, parts), judged), provider=provider)
+        return classic, *good_gain.scores()
 
     if not searched.has_iterations and any((measure.cutoff or 1) > 1 for measure in ours):
         notice(NO_ITERATIONS)
@@ -199,7 +193,7 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     tallied = over_parts(
         searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None
     )
-    counts = finished(tallied, judged.frame, rels=rels, labels=judged.labels)
+    counts = finished(tallied, pools_of(judged.frame, rels=rels, labels=judged.labels), rels=rels)
     tell(extent_of(counts), labels=judged.labels)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))

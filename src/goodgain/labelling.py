@@ -1,9 +1,8 @@
-"""What is judged of the queries of a part, and which labels go with its ranking to a host."""
+"""Which labels go with the ranking of a part to a host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,52 +10,37 @@ import polars as pl
 from goodgain.formats import Qrels
 from goodgain.parts import Part
 
-__all__ = ["JudgedPart", "judged_parts"]
+__all__ = ["labelled"]
 
 
-class JudgedPart(NamedTuple):
-    """Some queries of a run with what is known of them.
+def labelled(parts: Iterable[Part], qrels: Qrels) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Labels and ranking of each part that has one; with the last come the labels of all queries that the run lacks.
 
-    Attributes:
-        tally: as in `Part`.
-        judgments: the rows of the qrels' frame.
-        labels: query_id, doc_id, relevance, iteration for hosts: one label a document (a row for each subtopic of it);
-            None where there is no ranking.
-        ranking: as in `Part`.
-    """
+    What such queries count is the host's to say. All parts are asked for.
 
-    tally: pl.DataFrame
-    judgments: pl.DataFrame
-    labels: pl.DataFrame | None
-    ranking: pl.DataFrame | None
-
-
-def judged_parts(parts: Iterable[Part], qrels: Qrels) -> Iterator[JudgedPart]:
-    """Each part with the judgments of its queries; the last one with those of all queries that the run lacks too.
-
-    What such queries count is the measures' and the host's to say.
+    Yields:
+        query_id, doc_id, relevance, iteration: one label a document (a row for each subtopic of it); and the ranking.
     """
     judgments, subtopics = _ByQuery(qrels.frame), _ByQuery(qrels.rows)
-    before: Part | None = None
+    before: tuple[Part, pl.DataFrame] | None = None
     for part in parts:
+        if part.ranking is None:
+            continue
         if before is not None:
-            query_ids = before.tally.get_column("query_id").unique().to_list()
+            query_ids = before[0].tally.get_column("query_id").unique().to_list()
             rows = judgments.taken(query_ids)
             with_subtopics = rows if qrels.rows is qrels.frame else subtopics.taken(query_ids)
-            yield _judged(before, rows, with_subtopics, qrels.labels)
-        before = part
+            yield _labels(before[0], rows, with_subtopics, qrels.labels), before[1]
+        before = part, part.ranking
     if before is not None:
         rows = judgments.rest()
-        yield _judged(before, rows, rows if qrels.rows is qrels.frame else subtopics.rest(), qrels.labels)
+        yield _labels(before[0], rows, rows if qrels.rows is qrels.frame else subtopics.rest(), qrels.labels), before[1]
 
 
-def _judged(part: Part, judgments: pl.DataFrame, subtopics: pl.DataFrame, by: str | None) -> JudgedPart:
-    labels: pl.DataFrame | None = None
-    if part.ranking is not None:
-        labels = subtopics
-        if by is not None and part.run is not None:
-            labels = _of_first_occurrence(judgments, part.run.first_iterations)
-    return JudgedPart(part.tally, judgments, labels, part.ranking)
+def _labels(part: Part, judgments: pl.DataFrame, subtopics: pl.DataFrame, by: str | None) -> pl.DataFrame:
+    if by is not None and part.run is not None:
+        return _of_first_occurrence(judgments, part.run.first_iterations)
+    return subtopics
 
 
 class _ByQuery:

@@ -1,8 +1,7 @@
 """The measures: each is one declaration, an expression over ledger and pools.
 
-At a row of a query's ledger, i is the iteration and `total(x)` the sum of x over the iterations 1..i. The ledger goes on
-with empty rows after the last iteration, so that a value at a later i needs no rule of its own; a query without any
-search has the one row i = 0.
+R, UR, ... are those of iteration i, and `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last
+one are empty, so that a value at a later i needs no rule of its own; for a query without any search i = 0.
 """
 
 from __future__ import annotations
@@ -10,17 +9,13 @@ from __future__ import annotations
 import polars as pl
 
 from goodgain.declaring import GoodGainMeasure, choice, measure
+from goodgain.values import UpTo
 
 __all__ = ["MEASURES"]
 
 i = pl.col("iteration")
 R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR", "G", "Unjudged"))
 GoodPool, GainPool = pl.col("GoodPool"), pl.col("GainPool")
-
-
-def total(x: pl.Expr) -> pl.Expr:
-    """The sum of x over iterations 1..i."""
-    return x.cum_sum().over("query_id")
 
 
 def ratio(a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -38,7 +33,7 @@ CG = measure(
     "CG",
     "Cumulative Good Gain",
     "sum G_k",
-    total(G),
+    lambda upto: upto.total(G),
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "CG@i",
@@ -47,7 +42,7 @@ RG = measure(
     "RG",
     "Rate of Good Gain",
     "CG@i / i",
-    ratio(total(G), i),
+    lambda upto: ratio(upto.total(G), i),
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "RG@i",
@@ -56,7 +51,7 @@ DCGG = measure(
     "DCGG",
     "Discounted Cumulative Good Gain",
     "sum w(k) G_k",
-    total(w * G),
+    lambda upto: upto.total(w * G),
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "DCG@i",
@@ -66,7 +61,7 @@ DRG = measure(
     "DRG",
     "Discounted Rate of Good Gain",
     "DCGG@i / i",
-    ratio(total(w * G), i),
+    lambda upto: ratio(upto.total(w * G), i),
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "DRG@i",
@@ -75,7 +70,7 @@ AvgGain = measure(
     "AvgGain",
     "Average Good Gain per Result",
     "G_i / R_i (of iteration i alone; 0 where R_i = 0)",
-    gain_per_result,
+    lambda _upto: gain_per_result,
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "AvgGain_i",
@@ -86,7 +81,7 @@ RAG = measure(
     "RAG",
     "Rate of Average Gain",
     "(1/i) sum AvgGain_k",
-    ratio(total(gain_per_result), i),
+    lambda upto: ratio(upto.total(gain_per_result), i),
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "RAG@i",
@@ -95,7 +90,7 @@ DRAG = measure(
     "DRAG",
     "Discounted Rate of Average Gain",
     "(1/i) sum w(k) AvgGain_k",
-    ratio(total(w * gain_per_result), i),
+    lambda upto: ratio(upto.total(w * gain_per_result), i),
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "DRAG@i",
@@ -104,7 +99,7 @@ SRE = measure(
     "SRE",
     "Search Result Efficiency",
     "sum GR_k / sum R_k (0 where nothing was returned)",
-    ratio(total(GR), total(R)),
+    lambda upto: ratio(upto.total(GR), upto.total(R)),
     better="up",
     bounds=("0", "1"),
     section=_GUIDELINE + "SRE@i",
@@ -113,13 +108,19 @@ SRR = measure(
     "SRR",
     "Search Result Redundancy",
     "sum Dup_k / sum R_k (0 where nothing was returned)",
-    ratio(total(Dup), total(R)),
+    lambda upto: ratio(upto.total(Dup), upto.total(R)),
     better="down",
     bounds=("0", "1"),
     section=_GUIDELINE + "SRR@i",
 )
 _NEVER = 100
-_last_good = pl.when(GR > 0).then(i).cum_max().forward_fill().over("query_id").clip(upper_bound=_NEVER)
+
+
+def last_good(upto: UpTo) -> pl.Expr:
+    """The last iteration that brought a good document, at most 100; null where none did."""
+    return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=_NEVER)
+
+
 IterationsForAllGoodResults = measure(
     "IterationsForAllGoodResults",
     "Iterations for All Good Results",
@@ -128,8 +129,10 @@ IterationsForAllGoodResults = measure(
         "pool",
         "which documents are all: 'judged', the good ones of the qrels (100 if one is never retrieved), or 'retrieved', "
         "the good ones that this run ever retrieved, which cannot be compared between systems",
-        judged=pl.when(GoodPool == 0).then(0).when(total(GR) == GoodPool).then(_last_good).otherwise(_NEVER),
-        retrieved=_last_good.fill_null(_NEVER),
+        judged=lambda upto: (
+            pl.when(GoodPool == 0).then(0).when(upto.total(GR) == GoodPool).then(last_good(upto)).otherwise(_NEVER)
+        ),
+        retrieved=lambda upto: last_good(upto).fill_null(_NEVER),
     ),
     better="down",
     bounds=("0", "100"),
@@ -140,7 +143,7 @@ nCG = measure(  # noqa: N816  # the n of nDCG
     "nCG",
     "Normalised Cumulative Good Gain",
     "CG@i / GainPool (0 where GainPool = 0)",
-    ratio(total(G), GainPool),
+    lambda upto: ratio(upto.total(G), GainPool),
     better="up",
     bounds=("0", "1"),
     section="CG@i over the gain of all judged good documents",
@@ -149,7 +152,7 @@ nDCGG = measure(  # noqa: N816  # the n of nDCG
     "nDCGG",
     "Normalised Discounted Cumulative Good Gain",
     "DCGG@i / GainPool (0 where GainPool = 0)",
-    ratio(total(w * G), GainPool),
+    lambda upto: ratio(upto.total(w * G), GainPool),
     better="up",
     bounds=("0", "1"),
     section="DCGG@i over the gain of all judged good documents, all found in iteration 1",
@@ -160,7 +163,7 @@ NumIter = measure(
     "NumIter",
     "Number of Iterations",
     "N",
-    i,
+    lambda _upto: i,
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
@@ -171,7 +174,7 @@ NumResults = measure(
     "NumResults",
     "Number of Results",
     "sum R_k",
-    total(R),
+    lambda upto: upto.total(R),
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
@@ -181,7 +184,7 @@ NumUnique = measure(
     "NumUnique",
     "Number of Unique Results",
     "sum UR_k",
-    total(UR),
+    lambda upto: upto.total(UR),
     better="up",
     bounds=("0", ""),
     section=_LEDGER,
@@ -191,7 +194,7 @@ NumGood = measure(
     "NumGood",
     "Number of Good Results",
     "sum GR_k",
-    total(GR),
+    lambda upto: upto.total(GR),
     better="up",
     bounds=("0", ""),
     section=_LEDGER,
@@ -200,7 +203,7 @@ NumDup = measure(
     "NumDup",
     "Number of Repeated Results",
     "sum Dup_k",
-    total(Dup),
+    lambda upto: upto.total(Dup),
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
@@ -210,7 +213,7 @@ NumUnjudged = measure(
     "NumUnjudged",
     "Number of Unjudged Results",
     "sum Unjudged_k",
-    total(Unjudged),
+    lambda upto: upto.total(Unjudged),
     better="down",
     bounds=("0", ""),
     section=_LEDGER,

@@ -9,11 +9,9 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import narwhals as nw
 import polars as pl
 
-from goodgain.counting import tally, tally_firsts
-from goodgain.engines import collected
+from goodgain.counting import tally
 from goodgain.flattening import Ranked, ranked, rescored
 from goodgain.formats import Qrels, Run
 from goodgain.formats.gathering import gathered
@@ -92,12 +90,12 @@ def over_parts(
 def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None) -> Iterator[Part]:
     contradicting = 0
     met: set[str] = set()
-    for block, scan in _scanned(blocks, qrels, with_ranking=order is not None):
+    for block, scan in _scanned(blocks, qrels, rels, with_ranking=order == "seen"):
         found: Ranked | None = None
-        if scan is not None and scan.queries.get_column("query_id").is_unique().all():
-            tallied, run = _tally_of_scan(scan, rels), None
-            if order == "seen" and scan.in_order:
-                found = _ranked_scan(scan)
+        if scan is not None:
+            tallied, run = scan.tally, None
+            if order == "seen" and scan.firsts is not None:
+                found = _ranked_scan(scan.queries, scan.firsts)
         else:
             run = block.run
             tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
@@ -112,14 +110,16 @@ def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: 
     tell_contradictions(contradicting)
 
 
-def _scanned(blocks: Iterable[Block], qrels: Qrels, *, with_ranking: bool) -> Iterator[tuple[Block, Scan | None]]:
+def _scanned(
+    blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], *, with_ranking: bool
+) -> Iterator[tuple[Block, Scan | None]]:
     """Each block with its scan, made while others are counted; None for what is no plain text, or asks for its rows."""
     if qrels.labels is not None:
         yield from ((block, None) for block in blocks)
         return
     from goodgain.text_counting import judgments_of, scanned  # compiles: not before a large file is there
 
-    scan = partial(scanned, judgments=judgments_of(qrels.frame), with_ranking=with_ranking)
+    scan = partial(scanned, judgments=judgments_of(qrels.frame), rels=rels, with_ranking=with_ranking)
     waiting: deque[tuple[Block, Future[Scan | None] | None]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
         for block in blocks:
@@ -135,22 +135,9 @@ def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan
     return block, None if future is None else future.result()
 
 
-def _tally_of_scan(scan: Scan, rels: Sequence[float]) -> pl.DataFrame:
-    """The tally of a block whose rows were not read; its queries are numbers until the end, which are sooner grouped."""
-    key = {"query": "query_id"}
-    returned = scan.returned.lazy().rename(key).group_by("query_id", "iteration").agg(pl.col("R").sum())
-    firsts = scan.firsts.lazy().rename(key).select("query_id", "iteration", "relevance")
-    tallied = collected(tally_firsts(nw.from_native(returned), nw.from_native(firsts), rels=rels))
-    query_ids = scan.queries.get_column("query_id").gather(tallied.get_column("query_id"))
-    return tallied.with_columns(query_id=query_ids)
-
-
-def _ranked_scan(scan: Scan) -> Ranked:
+def _ranked_scan(queries: pl.DataFrame, firsts: pl.DataFrame) -> Ranked:
     """What `ranked` makes of rows that stand in order: their first occurrences as they come."""
-    positions = pl.int_range(pl.len(), dtype=pl.Int64)
-    queries = scan.queries.select("query_id", rising=pl.col("rising") == 1, query=positions).join(
-        scan.returned.group_by("query").agg(iterations=pl.len(), all=pl.col("R").sum()), on="query"
-    )
-    found = rescored(scan.firsts.rename({"row": "line"}), queries.drop("query_id"))
-    query_ids = scan.queries.get_column("query_id").gather(found.ranking.get_column("query"))
+    numbered = queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
+    found = rescored(firsts.rename({"row": "line"}), numbered)
+    query_ids = queries.get_column("query_id").gather(found.ranking.get_column("query"))
     return Ranked(found.ranking.select(query_ids, "doc_id", "score"), found.contradicting)

@@ -6,9 +6,7 @@ finite score, one tag a query.
 
 Positions are used as unsigned numbers: Python's negative ones, which numba would look for, took a fifth of the time.
 
-What is filled, by column: `queries` (offset, length of the id, whether a score is above that of the rank before),
-`segments` (query, iteration, R) of neighbouring rows with one query and iteration, and `firsts` (query, row, offset and
-length of the id, lowest iteration, rank, row of its judgment or -1).
+The text ends with a newline, which ends every field too: no other end of the text need be looked for.
 """
 
 from __future__ import annotations
@@ -19,11 +17,14 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-__all__ = ["FIRSTS", "QUERIES", "SEGMENTS", "copy_texts", "fill_slots", "scan_lines"]
+__all__ = ["COUNTS", "FIRSTS", "QUERIES", "copy_texts", "fill_slots", "scan_lines"]
 
+#: Columns of what is filled: queries (whether a score is above that of the rank before)
 QUERIES = ("offset", "length", "rising")
-SEGMENTS = ("query", "iteration", "R")
-FIRSTS = ("query", "row", "offset", "length", "iteration", "rank", "judgment")
+#: counts of neighbouring rows with one query and iteration (and GR for each threshold)
+COUNTS = ("query", "iteration", "R", "UR", "Unjudged")
+#: and the first row of each document.
+FIRSTS = ("query", "row", "offset", "length", "iteration", "rank")
 
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0xD6E8FEB86659FD93)
 _BLANK, _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO, _NINE = 32, 10, 43, 45, 46, 48, 57
@@ -53,37 +54,50 @@ def _same(one: Any, i: int, other: Any, j: int, length: int) -> bool:
 
 @_compiled
 def _repeated(text: Any, position: int, earlier: int, length: int) -> bool:
-    """Whether the field that starts here is the same as an earlier one."""
-    end = position + length
-    return (
-        end <= len(text)
-        and (end == len(text) or text[uint64(end)] <= _BLANK)
-        and _same(text, position, text, earlier, length)
-    )
+    """Whether the field that starts here is the same as an earlier one, in which there is no newline."""
+    return _same(text, position, text, earlier, length) and text[uint64(position + length)] <= _BLANK
 
 
 @_compiled
-def _hashed_field(text: Any, position: int, limit: int) -> tuple[int, Any]:
-    """Where a field ends (at white space, a control character or the limit), and a hash of it."""
+def _field(text: Any, start: int) -> tuple[Any, Any]:
+    """Where a field ends (at white space or a control character), and a hash of it."""
     value, word = _SEED, uint64(0)
-    start = position
-    while position < limit and text[uint64(position)] > _BLANK:
-        word = (word << uint64(8)) | uint64(text[uint64(position)])
-        position += 1
-        if (position - start) & 7 == 0:
+    position = uint64(start)
+    while text[position] > _BLANK:
+        word = (word << uint64(8)) | uint64(text[position])
+        position += uint64(1)
+        if (position - uint64(start)) & uint64(7) == 0:
             value = (value ^ word) * _PRIME
             value ^= value >> uint64(32)
             word = uint64(0)
-    value = (value ^ word ^ uint64(position - start)) * _PRIME
+    return np.int64(position), _mixed(value, word, position - uint64(start))
+
+
+@_compiled
+def _hashed(text: Any, start: int, end: int) -> Any:
+    """The hash that `_field` gives for these bytes."""
+    value, word = _SEED, uint64(0)
+    for position in range(uint64(start), uint64(end)):
+        word = (word << uint64(8)) | uint64(text[position])
+        if (position + uint64(1) - uint64(start)) & uint64(7) == 0:
+            value = (value ^ word) * _PRIME
+            value ^= value >> uint64(32)
+            word = uint64(0)
+    return _mixed(value, word, uint64(end - start))
+
+
+@_compiled
+def _mixed(value: Any, word: Any, length: Any) -> Any:
+    value = (value ^ word ^ length) * _PRIME
     value = (value ^ (value >> uint64(32))) * _PRIME
-    return position, value ^ (value >> uint64(32))
+    return value ^ (value >> uint64(32))
 
 
 @_compiled
 def _digits(text: Any, position: int) -> tuple[int, int]:
     """Where digits end, and the number they make."""
     number = 0
-    while position < len(text) and _ZERO <= text[uint64(position)] <= _NINE:
+    while _ZERO <= text[uint64(position)] <= _NINE:
         number = number * 10 + int(text[uint64(position)]) - _ZERO
         position += 1
     return position, number
@@ -91,7 +105,7 @@ def _digits(text: Any, position: int) -> tuple[int, int]:
 
 @_compiled
 def _digits_end(text: Any, position: int) -> int:
-    while position < len(text) and _ZERO <= text[uint64(position)] <= _NINE:
+    while _ZERO <= text[uint64(position)] <= _NINE:
         position += 1
     return position
 
@@ -99,19 +113,19 @@ def _digits_end(text: Any, position: int) -> int:
 @_compiled
 def _number_end(text: Any, position: int) -> int:
     """Where a number ends that is finite for sure; -1 for anything else."""
-    if position < len(text) and (text[uint64(position)] == _PLUS or text[uint64(position)] == _MINUS):
+    if text[uint64(position)] == _PLUS or text[uint64(position)] == _MINUS:
         position += 1
     end: int = _digits_end(text, position)
     digits = end - position
-    if end < len(text) and text[end] == _DOT:
+    if text[uint64(end)] == _DOT:
         position = end + 1
         end = _digits_end(text, position)
         digits += end - position
     if digits == 0 or digits > _FINITE:
         return -1
-    if end < len(text) and (text[end] | 32) == 101:  # e or E
+    if (text[uint64(end)] | 32) == 101:  # e or E
         position = end + 1
-        if position < len(text) and (text[uint64(position)] == _PLUS or text[uint64(position)] == _MINUS):
+        if text[uint64(position)] == _PLUS or text[uint64(position)] == _MINUS:
             position += 1
         end = _digits_end(text, position)
         if end == position or end - position > 2:
@@ -123,7 +137,7 @@ def _number_end(text: Any, position: int) -> int:
 def fill_slots(text: Any, offsets: Any, table: Any) -> None:
     """Fill a table, all -1 and of a power of two, that leads from the hash of a judged query to its position."""
     for query in range(len(offsets) - 1):
-        _, value = _hashed_field(text, offsets[query], offsets[query + 1])
+        value = _hashed(text, offsets[query], offsets[query + 1])
         slot = np.int64(value & uint64(len(table) - 1))
         while table[slot] >= 0:
             slot = (slot + 1) & (len(table) - 1)
@@ -143,6 +157,25 @@ def _judged(text: Any, start: int, length: int, value: Any, ids: Any, offsets: A
 
 
 @_compiled
+def _count_firsts(known: Any, count: int, relevance: Any, rels: Any, counts: Any, gains: Any) -> None:
+    """Count the documents of a query where each was first returned."""
+    for k in range(uint64(count)):
+        segment = known[k, 3]
+        if segment < 0:
+            continue
+        counts[uint64(segment), 3] += 1
+        row = known[k, 2]
+        if row < 0:
+            counts[uint64(segment), 4] += 1
+            continue
+        label = relevance[uint64(row)]
+        for rel in range(uint64(len(rels))):
+            if label >= rels[rel]:
+                counts[uint64(segment), uint64(5) + rel] += 1
+                gains[uint64(segment), rel] += label
+
+
+@_compiled
 def scan_lines(
     text: Any,
     separator: int,
@@ -153,45 +186,53 @@ def scan_lines(
     doc_offsets: Any,
     starts: Any,
     slots: Any,
+    relevance: Any,
+    rels: Any,
     scores: Any,
     queries: Any,
-    segments: Any,
+    counts: Any,
+    gains: Any,
     firsts: Any,
     known: Any,
     hashes: Any,
     table: Any,
 ) -> tuple[int, int, int, int, bool]:
-    """Read the lines of a run; fill `queries`, `segments` and `firsts`, which have room for a row per line.
+    """Read the lines of a run; fill `queries`, `counts`, `gains` and `firsts`.
 
     Args:
-        text: the bytes of the run.
+        text: the bytes of the run; the last one is a newline.
         separator: the byte between fields.
         first_number: the iteration of a query that has one word in column 2.
         query_text, query_offsets: the judged queries.
-        doc_text, doc_offsets: the documents of the judgments, query by query.
+        doc_text, doc_offsets, relevance: the documents of the judgments and their labels, query by query.
         starts, slots: where the judgments of each query start (and the last ones end), and the table of `fill_slots`.
-        scores: the score of every row; empty where nobody asks whether they rise.
-        queries, segments, firsts: what is filled.
-        known, hashes, table: room for the documents of one query (judged or met) and a table of twice their number, all -1.
+        rels: the thresholds.
+        scores: the score of every row; empty where no ranking is wanted, and then `firsts` is not filled.
+        queries, counts, firsts: what is filled, with room for a row per line.
+        gains: G of each row of `counts` for each threshold.
+        known, hashes, table: room for the documents of one query (judged or met; position, length, row of the judgment,
+            row of `counts` where it was first returned) and a table of twice their number, all -1.
 
     Returns:
         How many rows there are, how many rows of each table are filled, and whether the rows of every query stand in
         order of iteration and rank. -1 rows: a line is not plain; -2 rows: there is no room for the documents of a query.
     """
     refused, crowded = (-1, 0, 0, 0, False), (-2, 0, 0, 0, False)
-    rows = query_count = segment_count = first_count = 0
+    rows = query_count = segments = first_count = 0
     in_order = True
     query = query_length = tag = tag_length = word = word_length = 0
     is_word = False
     number = rank = -1
     score = 0.0
     base = count = 0  # in the table a document is base + its position in `known`; less is of a query before
+    mask = uint64(len(table) - 1)
     position = 0
     while position < len(text):
         is_new = rows == 0 or not _repeated(text, position, query, query_length)
         if is_new:
+            _count_firsts(known, count, relevance, rels, counts, gains)
             query = position
-            position, value = _hashed_field(text, position, len(text))
+            position, value = _field(text, position)
             query_length = position - query
             queries[query_count, 0], queries[query_count, 1], queries[query_count, 2] = query, query_length, 0
             query_count += 1
@@ -201,10 +242,10 @@ def scan_lines(
                 for row in range(starts[judged], starts[judged + 1]):
                     if count == len(known):
                         return crowded
-                    _, value = _hashed_field(doc_text, doc_offsets[row], doc_offsets[row + 1])
-                    slot = np.int64(value & uint64(len(table) - 1))
+                    value = _hashed(doc_text, doc_offsets[row], doc_offsets[row + 1])
+                    slot = value & mask
                     while table[slot] >= base:
-                        slot = (slot + 1) & (len(table) - 1)
+                        slot = (slot + uint64(1)) & mask
                     table[slot] = base + count
                     hashes[count] = value
                     known[count, 0], known[count, 1] = doc_offsets[row], doc_offsets[row + 1] - doc_offsets[row]
@@ -212,16 +253,16 @@ def scan_lines(
                     count += 1
         else:
             position += query_length
-        if query_length == 0 or position == len(text) or text[uint64(position)] != separator:
+        if query_length == 0 or text[uint64(position)] != separator:
             return refused
 
         start = position + 1
         position, found = _digits(text, start)
         if is_new:
             word = start
-            is_word = position == start and position < len(text) and text[uint64(position)] != _PLUS
+            is_word = position == start and text[uint64(position)] != _PLUS
             if is_word:
-                position, value = _hashed_field(text, start, len(text))
+                position, value = _field(text, start)
             word_length = position - start
         elif is_word:
             if not _repeated(text, start, word, word_length):
@@ -229,55 +270,50 @@ def scan_lines(
             position = start + word_length
         if is_word:
             found = first_number
-        if position == start or position == len(text) or text[uint64(position)] != separator:
+        if position == start or text[uint64(position)] != separator:
             return refused
         if not is_word and position - start > _DIGITS:
             return refused
         if is_new or found != number:
             in_order = in_order and (is_new or found > number)
             number, rank = found, -1
-            segments[segment_count, 0], segments[segment_count, 1], segments[segment_count, 2] = (
-                query_count - 1,
-                number,
-                0,
-            )
-            segment_count += 1
+            counts[segments, 0], counts[segments, 1] = query_count - 1, number
+            for column in range(uint64(2), uint64(counts.shape[1])):
+                counts[segments, column] = 0
+            for column in range(uint64(gains.shape[1])):
+                gains[segments, column] = 0
+            segments += 1
 
         doc = position + 1
-        position, value = _hashed_field(text, doc, len(text))
+        position, value = _field(text, doc)
         length = position - doc
-        if length == 0 or position == len(text) or text[uint64(position)] != separator:
+        if length == 0 or text[uint64(position)] != separator:
             return refused
 
         start = position + 1
         position, found = _digits(text, start)
-        if (
-            position == start
-            or position - start > _DIGITS
-            or position == len(text)
-            or text[uint64(position)] != separator
-        ):
+        if position == start or position - start > _DIGITS or text[uint64(position)] != separator:
             return refused
 
         position = _number_end(text, position + 1)
-        if position < 0 or position == len(text) or text[uint64(position)] != separator:
+        if position < 0 or text[uint64(position)] != separator:
             return refused
 
         position += 1
         if is_new:
             tag = position
-            position, _ = _hashed_field(text, tag, len(text))
+            position, _ = _field(text, tag)
             tag_length = position - tag
         elif _repeated(text, position, tag, tag_length):
             position += tag_length
         else:
             return refused
-        if tag_length == 0 or (position < len(text) and text[uint64(position)] != _NEWLINE):
+        if tag_length == 0 or text[uint64(position)] != _NEWLINE:
             return refused
         position += 1
         rows += 1
 
-        if length == 1 and text[doc] == _MINUS:
+        if length == 1 and text[uint64(doc)] == _MINUS:
             continue
         if len(scores) > 0:
             if rows > len(scores):
@@ -287,38 +323,42 @@ def scan_lines(
             score = scores[rows - 1]
         in_order = in_order and found >= rank
         rank = found
-        segments[segment_count - 1, 2] += 1
+        counts[uint64(segments - 1), 2] += 1
         if count == len(known):
             return crowded
-        slot = np.int64(value & uint64(len(table) - 1))
+        slot = value & mask
         here = -1
         while table[slot] >= base:
             k = table[slot] - base
-            if hashes[k] == value and known[k, 1] == length:
-                if known[k, 2] < 0:
-                    is_same = _same(text, known[k, 0], text, doc, length)
+            if hashes[uint64(k)] == value and known[uint64(k), 1] == length:
+                if known[uint64(k), 2] < 0:
+                    is_same = _same(text, known[uint64(k), 0], text, doc, length)
                 else:
-                    is_same = _same(doc_text, known[k, 0], text, doc, length)
+                    is_same = _same(doc_text, known[uint64(k), 0], text, doc, length)
                 if is_same:
                     here = k
                     break
-            slot = (slot + 1) & (len(table) - 1)
+            slot = (slot + uint64(1)) & mask
         if here < 0:
             here = count
             table[slot] = base + count
-            hashes[count] = value
-            known[count, 0], known[count, 1], known[count, 2], known[count, 3] = doc, length, -1, -1
+            hashes[uint64(count)] = value
+            known[uint64(count), 0], known[uint64(count), 1] = doc, length
+            known[uint64(count), 2], known[uint64(count), 3] = -1, -1
             count += 1
-        earlier = known[here, 3]
+        earlier = known[uint64(here), 3]
         if earlier >= 0:
-            firsts[earlier, 4] = min(firsts[earlier, 4], number)
+            if number < counts[uint64(earlier), 1]:
+                known[uint64(here), 3] = segments - 1
             continue
-        known[here, 3] = first_count
-        firsts[first_count, 0], firsts[first_count, 1] = query_count - 1, rows - 1
-        firsts[first_count, 2], firsts[first_count, 3] = doc, length
-        firsts[first_count, 4], firsts[first_count, 5], firsts[first_count, 6] = number, found, known[here, 2]
-        first_count += 1
-    return rows, query_count, segment_count, first_count, in_order
+        known[uint64(here), 3] = segments - 1
+        if len(scores) > 0:
+            firsts[first_count, 0], firsts[first_count, 1] = query_count - 1, rows - 1
+            firsts[first_count, 2], firsts[first_count, 3] = doc, length
+            firsts[first_count, 4], firsts[first_count, 5] = number, found
+            first_count += 1
+    _count_firsts(known, count, relevance, rels, counts, gains)
+    return rows, query_count, segments, first_count, in_order
 
 
 @_compiled

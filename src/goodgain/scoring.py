@@ -8,10 +8,11 @@ import polars as pl
 
 from goodgain.counting import Counts
 from goodgain.declaring import GoodGainMeasure
+from goodgain.schema import LEDGER
 
 __all__ = ["along_ledger", "scored", "thresholds"]
 
-_COUNTED = ("R", "UR", "Dup", "GR", "G", "Unjudged")
+_COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
 
 
 def thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
@@ -31,15 +32,10 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _by_threshold(measures).items():
-        ledger, pools = counts[rel][:2]
-        rows = _continued(*_by_number(ledger, pools), {measure.cutoff for measure in group})
-        valued = _valued(rows, group)
-        at_end = pl.col("iteration") == pl.col("N")
+        ledger, pools = _by_number(*counts[rel][:2])
         for cutoff in {measure.cutoff for measure in group}:
-            names = [str(measure) for measure in group if measure.cutoff == cutoff]
-            here = at_end if cutoff is None else pl.col("iteration") == cutoff
-            at_cutoff = valued.filter(here)  # one row a judged query, sorted, as the pools are
-            columns |= {name: at_cutoff.get_column(name) for name in names}
+            values = _at_cutoff(ledger, pools, [measure for measure in group if measure.cutoff == cutoff], cutoff)
+            columns |= {values_of.name: values_of for values_of in values.get_columns()}
     query_ids = next(iter(counts.values())).pools.get_column("query_id")
     return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 
@@ -54,8 +50,10 @@ def along_ledger(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     for rel, group in _by_threshold(measures).items():
         ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
-        values = _valued(rows, group).select("query_id", "iteration", *(str(measure) for measure in group))
-        result = values if result is None else result.join(values, on=["query_id", "iteration"])
+        values = rows.lazy().select(  # lazy, so that sums which measures share are made once
+            "query_id", "iteration", *(_named(measure, measure.value.along) for measure in group)
+        )
+        result = values.collect() if result is None else result.join(values.collect(), on=["query_id", "iteration"])
     return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
 
 
@@ -67,33 +65,32 @@ def _by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list[GoodG
 
 
 def _by_number(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Ledger and pools of the judged queries, which are named by their position: sooner joined, sorted and grouped."""
-    position = {"position": "query_id"}
-    numbers = pools.select("query_id").with_row_index("position")
-    rows = ledger.join(numbers, on="query_id").drop("query_id").rename(position)
-    return rows, pools.drop("query_id").with_row_index("position").rename(position)
+    """Ledger and pools of the judged queries, which are named by their position: sooner joined and grouped."""
+    numbered = pools.with_row_index("query")
+    numbers = numbered.select("query_id", "query", "N")
+    return ledger.join(numbers, on="query_id", maintain_order="left").drop("query_id"), numbered.drop("query_id")
 
 
-def _valued(rows: pl.DataFrame, measures: Iterable[GoodGainMeasure]) -> pl.DataFrame:
-    """The rows with a column for each measure; lazy, so that sums which measures share are made once."""
-    return rows.lazy().with_columns(_value(measure) for measure in measures).collect()
+def _at_cutoff(
+    ledger: pl.DataFrame, pools: pl.DataFrame, measures: Sequence[GoodGainMeasure], cutoff: int | None
+) -> pl.DataFrame:
+    """The values at one cutoff, each query's own last iteration for None; a row for each row of the pools.
 
-
-def _value(measure: GoodGainMeasure) -> pl.Expr:
-    return measure.expression.cast(pl.Float64).alias(str(measure))
-
-
-def _continued(ledger: pl.DataFrame, pools: pl.DataFrame, cutoffs: Iterable[int | None]) -> pl.DataFrame:
-    """Judged queries' ledgers with an empty row at each cutoff after N, and at i = 0 where there was no search.
-
-    One row stands for all the empty ones before it: they add nothing to any sum.
+    After the last iteration there are only empty ones: they have no row, count nothing and add nothing to any sum.
     """
-    rows = ledger.join(pools, on="query_id")
-    ends = [pools.filter(pl.col("N") == 0).with_columns(iteration=pl.lit(0, dtype=pl.Int64))]
-    ends += [
-        pools.filter(pl.col("N") < cutoff).with_columns(iteration=pl.lit(cutoff, dtype=pl.Int64))
-        for cutoff in cutoffs
-        if cutoff is not None
-    ]
-    nothing = pl.concat(ends).with_columns(pl.lit(0).alias(name) for name in _COUNTED)
-    return pl.concat([rows, nothing.select(rows.columns).cast(rows.schema)]).sort("query_id", "iteration")
+    i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
+    so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff)
+    sums = {name: x for measure in measures for name, x in measure.value.sums.items()}
+    summed = so_far.lazy().group_by("query", maintain_order=True).agg(x.alias(name) for name, x in sums.items())
+    here = ledger.filter(pl.col("iteration") == i).select("query", *_COUNTED)
+    return (
+        pools.with_columns(iteration=i)
+        .join(here, on="query", how="left", maintain_order="left")
+        .with_columns(pl.col(*_COUNTED).fill_null(0))
+        .join(summed.collect(), on="query", how="left", maintain_order="left")
+        .select(_named(measure, measure.value.at) for measure in measures)
+    )
+
+
+def _named(measure: GoodGainMeasure, value: pl.Expr) -> pl.Expr:
+    return value.cast(pl.Float64).alias(str(measure))

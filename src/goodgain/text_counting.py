@@ -1,8 +1,9 @@
-"""A block of clean TREC text into first occurrences with their labels, without a column of all its rows."""
+"""A block of clean TREC text into its tally, and its first occurrences, without a column of all its rows."""
 
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from goodgain.formats.text import RUN_TEXT
-from goodgain.scanning import FIRSTS, QUERIES, SEGMENTS, copy_texts, fill_slots, scan_lines
+from goodgain.scanning import COUNTS, FIRSTS, QUERIES, copy_texts, fill_slots, scan_lines
 
 __all__ = ["Judgments", "Scan", "judgments_of", "load", "scanned"]
 
@@ -32,26 +33,25 @@ class Judgments(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What a block of text came down to; queries are named by their position in `queries`.
+    """What a block of text came down to.
 
     Attributes:
-        queries: query_id, rising (whether a score is above that of the rank before it); in order of appearance.
-        returned: query, iteration, R.
-        firsts: query, row, iteration, rank, relevance (null where unjudged): the first occurrences, in the order of the
-            file; with scores also doc_id and score.
-        in_order: whether the rows of every query stand in order of iteration and rank, so that `firsts` is the ranking.
+        queries: query_id, results (how many, repeats among them), iterations (how many), rising (whether a score is above
+            that of the rank before it); in order of appearance.
+        tally: as `counting.tally` makes it.
+        firsts: query (its position in `queries`), row, iteration, rank, doc_id, score: the first row of each document, in
+            the order of the file; None where no ranking was asked for, or `queries` or rows are not in order.
     """
 
     queries: pl.DataFrame
-    returned: pl.DataFrame
-    firsts: pl.DataFrame
-    in_order: bool
+    tally: pl.DataFrame
+    firsts: pl.DataFrame | None
 
 
 def load() -> None:
     """Load what is compiled, which takes half a second when a process first needs it."""
     line = {"query_id": ["q"], "doc_id": ["d"], "relevance": [0.0]}
-    scanned(b"q 1 d 1 1 t\n", judgments_of(pl.DataFrame(line)), first=1)
+    scanned(b"q 1 d 1 1 t\n", judgments_of(pl.DataFrame(line)), rels=[1], first=1)
 
 
 def judgments_of(qrels: pl.DataFrame) -> Judgments:
@@ -76,47 +76,64 @@ def _layout(ids: pl.Series) -> tuple[Any, Any]:
     return np.frombuffer(offsets, np.int64)[: len(array) + 1], np.frombuffer(text, np.uint8)
 
 
-def scanned(text: bytes, judgments: Judgments, *, first: int, with_ranking: bool = False) -> Scan | None:
-    """First occurrences and results per iteration of a block of text; None where a line of it is not plain.
+def scanned(
+    text: bytes, judgments: Judgments, *, rels: Sequence[float], first: int, with_ranking: bool = False
+) -> Scan | None:
+    """The tally of a block of text, and its first occurrences; None where a line of it is not plain.
 
     Args:
         text: whole lines.
         judgments: the labels.
+        rels: the thresholds of the tally.
         first: the number of the one iteration of a query that has a word in column 2.
-        with_ranking: whether doc_id and score are wanted.
+        with_ranking: whether first occurrences are wanted.
     """
-    separator = "\t" if b"\t" in text[: text.find(b"\n") + 1 or None] else " "
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    separator = "\t" if b"\t" in text[: text.find(b"\n")] else " "
     scores = _scores(text, separator) if with_ranking else np.empty(0)
     if scores is None or not _is_utf8(memoryview(text)):
         return None
     data = np.frombuffer(text, np.uint8)
-    lines = np.count_nonzero(data == ord("\n")) + 1
-    filled = [np.empty((lines, len(names)), np.int64) for names in (QUERIES, SEGMENTS, FIRSTS)]
+    lines = text.count(b"\n")
+    widths = (len(QUERIES), len(COUNTS) + len(rels), len(FIRSTS))
+    queries, counts, firsts = (np.empty((lines, width), np.int64) for width in widths)
+    gains = np.empty((lines, len(rels)))
     room, rows = _ROOM, -2
     while rows == -2:
         known, hashes, table = np.empty((room, 4), np.int64), np.empty(room, np.uint64), np.full(2 * room, -1, np.int64)
-        rows, *counts, in_order = scan_lines(
-            data, ord(separator), first, *judgments[:-1], scores, *filled, known, hashes, table
-        )
+        rows, *filled, in_order = scan_lines(
+            data, ord(separator), first, *judgments, np.array(rels, np.float64), scores,
+            queries, counts, gains, firsts, known, hashes, table,
+        )  # fmt: skip
         room *= 8
     if rows < 0 or (with_ranking and rows != len(scores)):
         return None
-    queries, returned, firsts = (
-        dict(zip(names, table[:count].T, strict=True))
-        for table, count, names in zip(filled, counts, (QUERIES, SEGMENTS, FIRSTS), strict=True)
-    )
-    unjudged = firsts["judgment"] < 0
-    relevance = np.where(unjudged, np.nan, judgments.relevance[firsts["judgment"]])
-    columns = {"query": firsts["query"], "iteration": firsts["iteration"], "relevance": relevance}
-    if with_ranking:
-        columns |= {name: firsts[name] for name in ("row", "rank")} | {"score": scores[firsts["row"]]}
-    found = pl.DataFrame(columns).with_columns(pl.col("relevance").fill_nan(None))
+    query_count, segments, first_count = filled
+    query_ids = _texts(data, *queries[:query_count, :2].T)
+    if not query_ids.is_unique().all():
+        return None
+    counts, gains = counts[:segments], gains[:segments]
+    names = (*COUNTS, *(f"GR{k}" for k in range(len(rels))))
+    tallied = pl.DataFrame(dict(zip(names, counts.T, strict=True)) | {f"G{k}": g for k, g in enumerate(gains.T)})
+    if not in_order:
+        tallied = tallied.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
     return Scan(
-        pl.DataFrame([_texts(data, queries).alias("query_id"), pl.Series("rising", queries["rising"])]),
-        pl.DataFrame(returned),
-        found.with_columns(doc_id=_texts(data, firsts)) if with_ranking else found,
-        in_order,
+        pl.DataFrame({
+            "query_id": query_ids,
+            "results": np.bincount(counts[:, 0], counts[:, 2], query_count).astype(np.int64),
+            "iterations": np.bincount(counts[:, 0], minlength=query_count),
+            "rising": queries[:query_count, 2] == 1,
+        }),
+        tallied.select(query_ids.gather(tallied.get_column("query")).alias("query_id"), pl.exclude("query")),
+        _firsts(data, firsts[:first_count], scores) if with_ranking and in_order else None,
     )
+
+
+def _firsts(data: Any, firsts: Any, scores: Any) -> pl.DataFrame:
+    columns = dict(zip(FIRSTS, firsts.T, strict=True))
+    doc_ids = _texts(data, columns.pop("offset"), columns.pop("length"))
+    return pl.DataFrame(columns | {"doc_id": doc_ids, "score": scores[columns["row"]]})
 
 
 def _scores(text: bytes, separator: str) -> Any:
@@ -146,9 +163,9 @@ def _is_utf8(text: memoryview) -> bool:
     return True
 
 
-def _texts(data: Any, places: dict[str, Any]) -> pl.Series:
-    """The texts that stand at places (offset, length) of a block."""
-    begins = np.concatenate([[0], np.cumsum(places["length"])])
+def _texts(data: Any, offsets: Any, lengths: Any) -> pl.Series:
+    """The texts that stand at these places of a block."""
+    begins = np.concatenate([[0], np.cumsum(lengths)])
     copied = np.empty(begins[-1], np.uint8)
-    copy_texts(data, places["offset"], places["length"], begins, copied)
+    copy_texts(data, offsets, lengths, begins, copied)
     return pl.Series(pa.LargeStringArray.from_buffers(len(begins) - 1, pa.py_buffer(begins), pa.py_buffer(copied)))
