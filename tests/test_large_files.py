@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.formats import run_file
 from goodgain.formats.blocks import text_blocks
+from goodgain.formats.files import Content
 from goodgain.formats.run_file import RunFile
 from tables import SESSIONS, no_notices, qrels_frame, run_frame
 from test_against_oracle import all_cases
@@ -211,16 +212,20 @@ def test_a_truncated_gzip_file_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 60, 10_000])
 @pytest.mark.parametrize("end", ["", "\n", "\n\n \n"])
-def test_blocks_hold_whole_queries_and_together_the_file(tmp_path: Path, size: int, end: str) -> None:
-    path = tmp_path / "agent.run"
-    text = "".join(LINES).rstrip("\n") + end
-    path.write_text(text)
-    blocks = list(text_blocks(path, size=size))
-    assert b"".join(bytes(block.data) for block in blocks).decode() == text
-    queries = [{line.split()[0] for line in bytes(block.data).splitlines() if line.split()} for block in blocks]
+@pytest.mark.parametrize("compressed", [False, True])
+def test_blocks_hold_whole_queries_and_together_the_file(
+    tmp_path: Path, size: int, end: str, compressed: bool
+) -> None:
+    path = tmp_path / f"agent.run{'.gz' if compressed else ''}"
+    text = ("".join(LINES).rstrip("\n") + end).encode()
+    path.write_bytes(gzip.compress(text) if compressed else text)
+    blocks = [(offset, bytes(block)) for offset, block in text_blocks(path, size=size)]
+    assert b"".join(block for _, block in blocks) == text
+    queries = [{line.split()[0] for line in block.splitlines() if line.split()} for _, block in blocks]
     assert sum(map(len, queries)) == len(set().union(*queries))
-    for block in blocks[1:]:
-        assert block.before == text.encode()[: block.offset].count(b"\n")
+    for offset, block in blocks:
+        assert text[offset : offset + len(block)] == block
+        assert Content(block, part_of=path, offset=offset).before == text[:offset].count(b"\n")
 
 
 def test_a_query_that_fills_many_blocks_is_one_block(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.counting import tally
 from goodgain.flattening import ranked
-from goodgain.formats.files import Content
 from goodgain.formats.run_file import Block, RunFile
 from goodgain.parts import _ranked_scan
 from goodgain.text_counting import judgments_of, scanned
@@ -90,7 +89,7 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
         return False
     file = RunFile(Path("agent.run"), "close", 1, is_text=True, has_iterations=True)
     with no_notices():
-        run = Block(file, content=Content(text)).run  # raises where a line is bad: then the loop was wrong to take it
+        run = Block(file, text=memoryview(text)).run  # raises where a line is bad: then the loop was wrong to take it
     key = ["query_id", "iteration"]
     found, wanted = scan.tally, tally(run.frame, qrels.frame, rels=RELS, labels=None)
     assert_frame_equal(found.select(wanted.columns).sort(key).fill_null(0), wanted.sort(key).fill_null(0))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-__all__ = ["COUNTS", "FIRSTS", "QUERIES", "copy_texts", "fill_slots", "scan_lines"]
+__all__ = ["COUNTS", "FIRSTS", "QUERIES", "copy_texts", "count_lines", "fill_slots", "scan_lines"]
 
 #: Columns of what is filled: queries (whether a score is above that of the rank before)
 QUERIES = ("offset", "length", "rising")
@@ -42,6 +42,15 @@ def _compiled(function: Callable[..., Any]) -> Any:
         return njit(cache=True, **options)(function)
     except RuntimeError:
         return njit(**options)(function)
+
+
+@_compiled
+def count_lines(text: Any) -> int:
+    """How many newlines there are."""
+    lines = 0
+    for byte in text:
+        lines += byte == _NEWLINE
+    return lines
 
 
 @_compiled

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from goodgain.formats.text import RUN_TEXT
-from goodgain.scanning import COUNTS, FIRSTS, QUERIES, copy_texts, fill_slots, scan_lines
+from goodgain.scanning import COUNTS, FIRSTS, QUERIES, copy_texts, count_lines, fill_slots, scan_lines
 
 __all__ = ["Judgments", "Scan", "judgments_of", "load", "scanned"]
 
@@ -77,7 +77,7 @@ def _layout(ids: pl.Series) -> tuple[Any, Any]:
 
 
 def scanned(
-    text: bytes, judgments: Judgments, *, rels: Sequence[float], first: int, with_ranking: bool = False
+    text: bytes | memoryview, judgments: Judgments, *, rels: Sequence[float], first: int, with_ranking: bool = False
 ) -> Scan | None:
     """The tally of a block of text, and its first occurrences; None where a line of it is not plain.
 
@@ -88,14 +88,15 @@ def scanned(
         first: the number of the one iteration of a query that has a word in column 2.
         with_ranking: whether first occurrences are wanted.
     """
-    if not text.endswith(b"\n"):
-        text += b"\n"
-    separator = "\t" if b"\t" in text[: text.find(b"\n")] else " "
+    if bytes(text[-1:]) != b"\n":
+        text = bytes(text) + b"\n"
+    line = bytes(text[:_PIECE]).partition(b"\n")[0]
+    separator = "\t" if b"\t" in line else " "
     scores = _scores(text, separator) if with_ranking else np.empty(0)
-    if scores is None or not _is_utf8(memoryview(text)):
+    if scores is None or not _is_utf8(text):
         return None
     data = np.frombuffer(text, np.uint8)
-    lines = text.count(b"\n")
+    lines = count_lines(data)
     widths = (len(QUERIES), len(COUNTS) + len(rels), len(FIRSTS))
     queries, counts, firsts = (np.empty((lines, width), np.int64) for width in widths)
     gains = np.empty((lines, len(rels)))
@@ -136,13 +137,13 @@ def _firsts(data: Any, firsts: Any, scores: Any) -> pl.DataFrame:
     return pl.DataFrame(columns | {"doc_id": doc_ids, "score": scores[columns["row"]]})
 
 
-def _scores(text: bytes, separator: str) -> Any:
+def _scores(text: bytes | memoryview, separator: str) -> Any:
     """The score of every row, as every reader of text here has it; None where Polars cannot read them."""
     schema = {name: pl.Float64 if name == "score" else pl.String for name in RUN_TEXT.fields}
     column = RUN_TEXT.fields.index("score")
     try:
         frame = pl.read_csv(
-            text, separator=separator, has_header=False, quote_char=None, schema=schema, columns=[column]
+            bytes(text), separator=separator, has_header=False, quote_char=None, schema=schema, columns=[column]
         )
     except pl.exceptions.PolarsError:
         return None
@@ -150,7 +151,7 @@ def _scores(text: bytes, separator: str) -> Any:
     return None if scores.null_count() else scores.to_numpy()
 
 
-def _is_utf8(text: memoryview) -> bool:
+def _is_utf8(text: bytes | memoryview) -> bool:
     if np.frombuffer(text, np.uint8).max(initial=0) < _NOT_ASCII:
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()

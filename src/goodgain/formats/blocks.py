@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import mmap
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import IO, Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.formats.files import Content, open_stream
+from goodgain.formats.files import compression, open_stream
 from goodgain.schema import Table
 from goodgain.writing import why
 
@@ -20,8 +22,10 @@ __all__ = ["table_blocks", "text_blocks"]
 _BOM = b"\xef\xbb\xbf"
 
 
-def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
-    """Lines of a text file (also .gz), cut between queries: neighbouring lines of one query are in one block.
+def text_blocks(path: Path, *, size: int) -> Iterator[tuple[int, memoryview]]:
+    """Lines of a text file (also .gz), cut between queries, each block with the byte of the file that it begins at.
+
+    Neighbouring lines of one query are in one block.
 
     Args:
         path: the file.
@@ -31,44 +35,64 @@ def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
         InputError: the file cannot be read, or its gzip data are damaged.
     """
     try:
-        with open_stream(path) as file:
-            yield from _cut_between_queries(file, path, size)
+        if compression(path):
+            with open_stream(path) as stream:
+                yield from _streamed(stream, size)
+        else:
+            with path.open("rb") as file:
+                yield from _mapped(file, size)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
 
 
-def _cut_between_queries(file: IO[bytes], path: Path, size: int) -> Iterator[Content]:
-    kept = b""
+def _mapped(file: IO[bytes], size: int) -> Iterator[tuple[int, memoryview]]:
+    """A block is mapped, not read: two copies of every byte would take as long as counting it."""
+    all_ = os.fstat(file.fileno()).st_size
     offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-    file.seek(offset)
-    while more := file.read(max(size, len(kept))):  # twice as much where one query fills it all
+    wanted = size
+    while offset < all_:
+        before = offset % mmap.ALLOCATIONGRANULARITY
+        length = min(before + wanted, all_ - offset + before)
+        window = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ, offset=offset - before)
+        end = length if offset - before + length == all_ else _last_query(window, before)
+        if end:
+            yield offset, memoryview(window)[before:end]
+            offset += end - before
+        wanted = size if end else 2 * wanted  # one query fills it all
+
+
+def _streamed(stream: IO[bytes], size: int) -> Iterator[tuple[int, memoryview]]:
+    kept = b""
+    offset = len(_BOM) if stream.read(len(_BOM)) == _BOM else 0
+    stream.seek(offset)
+    while more := stream.read(max(size, len(kept))):
         end = _last_query(more)
         if not end:
             kept += more
             continue
         data = b"".join((kept, memoryview(more)[:end]))
-        yield Content(data, part_of=path, offset=offset)
+        yield offset, memoryview(data)
         offset += len(data)
         kept = more[end:]
     if kept:
-        yield Content(kept, part_of=path, offset=offset)
+        yield offset, memoryview(kept)
 
 
-def _last_query(data: bytes) -> int:
+def _last_query(data: bytes | mmap.mmap, first: int = 0) -> int:
     """Where the lines of the last query begin, as far as they stand together; 0 where no other query is seen.
 
-    The first line and what follows the last newline may be parts of lines, and tell nothing.
+    The line at `first` and what follows the last newline may be parts of lines, and tell nothing.
     """
-    start = end = data.rfind(b"\n") + 1
+    start = end = data.rfind(b"\n", first) + 1
     last: list[bytes] = []
-    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
-        first = data[line:end].split(None, 1)[:1]
-        if first and last and first != last:
+    while line := data.rfind(b"\n", first, max(end - 1, first)) + 1:
+        field = data[line:end].split(None, 1)[:1]
+        if field and last and field != last:
             return start
-        if first:
-            last, start = first, line
+        if field:
+            last, start = field, line
         end = line
     return 0
 

@@ -51,8 +51,8 @@ class RunFile:
     def blocks(self) -> Iterator[Block]:
         """The run cut between queries; a query whose rows stand apart is in several blocks."""
         if self.is_text:
-            for content in text_blocks(self.path, size=self.block):
-                yield Block(self, content=content)
+            for offset, text in text_blocks(self.path, size=self.block):
+                yield Block(self, text=text, offset=offset)
         else:
             for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
@@ -60,17 +60,18 @@ class RunFile:
 
 @dataclass(frozen=True)
 class Block:
-    """Some queries of a run: as text, or as columns with the way back to their rows."""
+    """Some queries of a run: as text and where it begins, or as columns with the way back to their rows."""
 
     file: RunFile
-    content: Content | None = None
+    text: memoryview | None = None
+    offset: int = 0
     frame: pl.DataFrame | None = None
     rows: Rows | None = None
 
     @property
-    def plain_text(self) -> bytes | None:
+    def plain_text(self) -> memoryview | None:
         """The lines, where nothing but their fields decides what they mean."""
-        return bytes(self.content.data) if self.content is not None and self.file.gaps == "close" else None
+        return self.text if self.file.gaps == "close" else None
 
     @cached_property
     def run(self) -> Run:
@@ -81,7 +82,7 @@ class Block:
             opened,
             rows,
             name=stem(file.path),
-            is_text=self.content is not None,
+            is_text=self.text is not None,
             gaps=file.gaps,
             first=file.first,
             errors="raise",
@@ -90,8 +91,9 @@ class Block:
 
     def opened(self) -> tuple[Any, Rows]:
         """The columns as they stand, and the way back to their rows."""
-        if self.content is not None:
-            frame, lines = read_text(self.content, RUN_TEXT, label=str(self.file.path), errors="raise")
+        if self.text is not None:
+            content = Content(bytes(self.text), part_of=self.file.path, offset=self.offset)
+            frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
             return nw.from_native(frame), lines
         opened, rows = open_frame(self.frame, RUN)
         return opened, self.rows or rows
