@@ -95,10 +95,12 @@ def pools_of(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.Dat
     gain = {f"GainPool{k}": pl.when(label >= rel).then(label).otherwise(0.0) for k, rel in enumerate(rels)}
     return (
         (judgments if labels is None else _largest(judgments))
+        .lazy()
         .select(pl.col("query_id").cast(pl.String), **good, **gain)
         .group_by("query_id")
         .agg(pl.col(*good, *gain).sum())
         .sort("query_id")
+        .collect()
     )
 
 

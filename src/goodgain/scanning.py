@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 
-__all__ = ["COUNTS", "FIRSTS", "QUERIES", "copy_texts", "count_lines", "fill_slots", "scan_lines"]
+__all__ = ["COUNTS", "FIRSTS", "QUERIES", "copy_texts", "count_lines", "number_ids", "scan_lines", "sort_judgments"]
 
 #: Columns of what is filled: queries (whether a score is above that of the rank before)
 QUERIES = ("offset", "length", "rising")
@@ -143,41 +143,85 @@ def _number_end(text: Any, position: int) -> int:
 
 
 @_compiled
-def fill_slots(text: Any, offsets: Any, table: Any) -> None:
-    """Fill a table, all -1 and of a power of two, that leads from the hash of a judged query to its position."""
-    for query in range(len(offsets) - 1):
-        value = _hashed(text, offsets[query], offsets[query + 1])
-        slot = np.int64(value & uint64(len(table) - 1))
-        while table[slot] >= 0:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = query
+def number_ids(text: Any, offsets: Any, slots: Any, numbers: Any, first_rows: Any) -> int:
+    """Number ids in the order of their first rows, and say how many there are; -1 where the table is too small.
+
+    Args:
+        text, offsets: the ids, as Arrow lays them out.
+        slots: a table that is to lead from the hash of an id to its number; all -1, its size a power of two.
+        numbers: is to have the number of each row.
+        first_rows: is to have the first row of each number.
+    """
+    count, mask = 0, uint64(len(slots) - 1)
+    for row in range(uint64(len(offsets) - 1)):
+        start, length = offsets[row], offsets[row + uint64(1)] - offsets[row]
+        value = _hashed(text, start, start + length)
+        number = _number_of(text, start, length, value, text, offsets, slots, first_rows)
+        if number < 0:
+            if 2 * count >= len(slots):
+                return -1
+            slot = value & mask
+            while slots[slot] >= 0:
+                slot = (slot + uint64(1)) & mask
+            number = count
+            slots[slot], first_rows[uint64(count)] = count, row
+            count += 1
+        numbers[row] = number
+    return count
 
 
 @_compiled
-def _judged(text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, table: Any) -> int:
-    """The position of a query among the judged ones; -1 where it has no judgment."""
-    slot = np.int64(value & uint64(len(table) - 1))
-    while table[slot] >= 0:
-        query = table[slot]
-        if offsets[query + 1] - offsets[query] == length and _same(ids, offsets[query], text, start, length):
-            return int(query)
-        slot = (slot + 1) & (len(table) - 1)
-    return -1
+def _number_of(text: Any, start: int, length: int, value: Any, ids: Any, offsets: Any, slots: Any, rows: Any) -> int:
+    """The number that `number_ids` gave to a text with this hash; -1 for none."""
+    mask = uint64(len(slots) - 1)
+    slot = value & mask
+    while slots[slot] >= 0:
+        number = slots[slot]
+        row = uint64(rows[uint64(number)])
+        if offsets[row + uint64(1)] - offsets[row] == length and _same(ids, offsets[row], text, start, length):
+            return np.int64(number)
+        slot = (slot + uint64(1)) & mask
+    return np.int64(-1)
 
 
 @_compiled
-def _count_firsts(known: Any, count: int, relevance: Any, rels: Any, counts: Any, gains: Any) -> None:
+def sort_judgments(
+    numbers: Any, text: Any, offsets: Any, relevance: Any, starts: Any, hashes: Any, places: Any, labels: Any
+) -> None:
+    """Judgments in order of the numbers of their queries: those of number k go from starts[k] to starts[k + 1].
+
+    Args:
+        numbers: of the query of each row.
+        text, offsets, relevance: of the document of each row.
+        starts: is to say where the judgments of each query are; all 0, with room for two more than there are queries.
+        hashes, places, labels: are to have the documents' hashes, (offset, length) and labels.
+    """
+    for number in numbers:
+        starts[uint64(number + 2)] += 1
+    for k in range(uint64(2), uint64(len(starts))):
+        starts[k] += starts[k - uint64(1)]
+    for row in range(uint64(len(numbers))):
+        k = uint64(numbers[row] + 1)
+        at = uint64(starts[k])
+        starts[k] += 1
+        offset, end = offsets[row], offsets[row + uint64(1)]
+        hashes[at], labels[at] = _hashed(text, offset, end), relevance[row]
+        places[at, 0], places[at, 1] = offset, end - offset
+
+
+@_compiled
+def _count_firsts(known: Any, count: int, labels: Any, rels: Any, counts: Any, gains: Any) -> None:
     """Count the documents of a query where each was first returned."""
     for k in range(uint64(count)):
         segment = known[k, 3]
         if segment < 0:
             continue
         counts[uint64(segment), 3] += 1
-        row = known[k, 2]
-        if row < 0:
+        judgment = known[k, 2]
+        if judgment < 0:
             counts[uint64(segment), 4] += 1
             continue
-        label = relevance[uint64(row)]
+        label = labels[uint64(judgment)]
         for rel in range(uint64(len(rels))):
             if label >= rels[rel]:
                 counts[uint64(segment), uint64(5) + rel] += 1
@@ -191,11 +235,13 @@ def scan_lines(
     first_number: int,
     query_text: Any,
     query_offsets: Any,
-    doc_text: Any,
-    doc_offsets: Any,
-    starts: Any,
+    query_rows: Any,
     slots: Any,
-    relevance: Any,
+    doc_text: Any,
+    starts: Any,
+    doc_hashes: Any,
+    places: Any,
+    labels: Any,
     rels: Any,
     scores: Any,
     queries: Any,
@@ -212,15 +258,14 @@ def scan_lines(
         text: the bytes of the run; the last one is a newline.
         separator: the byte between fields.
         first_number: the iteration of a query that has one word in column 2.
-        query_text, query_offsets: the judged queries.
-        doc_text, doc_offsets, relevance: the documents of the judgments and their labels, query by query.
-        starts, slots: where the judgments of each query start (and the last ones end), and the table of `fill_slots`.
+        query_text, query_offsets, query_rows, slots: the queries of the judgments, as `number_ids` takes and numbers them.
+        doc_text, starts, doc_hashes, places, labels: their documents, as `sort_judgments` sorts them.
         rels: the thresholds.
         scores: the score of every row; empty where no ranking is wanted, and then `firsts` is not filled.
         queries, counts, firsts: what is filled, with room for a row per line.
         gains: G of each row of `counts` for each threshold.
-        known, hashes, table: room for the documents of one query (judged or met; position, length, row of the judgment,
-            row of `counts` where it was first returned) and a table of twice their number, all -1.
+        known, hashes, table: room for the documents of one query (judged or met; offset, length, judgment, row of
+            `counts` where it was first returned) and a table of twice their number, all -1.
 
     Returns:
         How many rows there are, how many rows of each table are filled, and whether the rows of every query stand in
@@ -239,26 +284,26 @@ def scan_lines(
     while position < len(text):
         is_new = rows == 0 or not _repeated(text, position, query, query_length)
         if is_new:
-            _count_firsts(known, count, relevance, rels, counts, gains)
+            _count_firsts(known, count, labels, rels, counts, gains)
             query = position
             position, value = _field(text, position)
             query_length = position - query
             queries[query_count, 0], queries[query_count, 1], queries[query_count, 2] = query, query_length, 0
             query_count += 1
             base, count = base + count, 0
-            judged = _judged(text, query, query_length, value, query_text, query_offsets, slots)
+            judged = _number_of(text, query, query_length, value, query_text, query_offsets, slots, query_rows)
             if judged >= 0:
-                for row in range(starts[judged], starts[judged + 1]):
+                for judgment in range(uint64(starts[judged]), uint64(starts[judged + 1])):
                     if count == len(known):
                         return crowded
-                    value = _hashed(doc_text, doc_offsets[row], doc_offsets[row + 1])
+                    value = doc_hashes[judgment]
                     slot = value & mask
                     while table[slot] >= base:
                         slot = (slot + uint64(1)) & mask
                     table[slot] = base + count
-                    hashes[count] = value
-                    known[count, 0], known[count, 1] = doc_offsets[row], doc_offsets[row + 1] - doc_offsets[row]
-                    known[count, 2], known[count, 3] = row, -1
+                    hashes[uint64(count)] = value
+                    known[uint64(count), 0], known[uint64(count), 1] = places[judgment, 0], places[judgment, 1]
+                    known[uint64(count), 2], known[uint64(count), 3] = judgment, -1
                     count += 1
         else:
             position += query_length
@@ -366,7 +411,7 @@ def scan_lines(
             firsts[first_count, 2], firsts[first_count, 3] = doc, length
             firsts[first_count, 4], firsts[first_count, 5] = number, found
             first_count += 1
-    _count_firsts(known, count, relevance, rels, counts, gains)
+    _count_firsts(known, count, labels, rels, counts, gains)
     return rows, query_count, segments, first_count, in_order
 
 

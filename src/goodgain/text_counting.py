@@ -11,25 +11,27 @@ import polars as pl
 import pyarrow as pa
 
 from goodgain.formats.text import RUN_TEXT
-from goodgain.scanning import COUNTS, FIRSTS, QUERIES, copy_texts, count_lines, fill_slots, scan_lines
+from goodgain.scanning import COUNTS, FIRSTS, QUERIES, copy_texts, count_lines, number_ids, scan_lines, sort_judgments
 
 __all__ = ["Judgments", "Scan", "judgments_of", "load", "scanned"]
 
 _PIECE = 2**20
 _NOT_ASCII = 128
-_ROOM = 1024  # documents of a query, at first
+_ROOM = 1024  # for the documents of a query, at first
 
 
 class Judgments(NamedTuple):
-    """Labels as the loop takes them: bytes of queries and, query by query, of documents, and where each begins."""
+    """Labels as the loop takes them, query by query."""
 
     query_text: Any
     query_offsets: Any
-    doc_text: Any
-    doc_offsets: Any
-    starts: Any
+    query_rows: Any
     slots: Any
-    relevance: Any
+    doc_text: Any
+    starts: Any
+    hashes: Any
+    places: Any
+    labels: Any
 
 
 class Scan(NamedTuple):
@@ -56,24 +58,26 @@ def load() -> None:
 
 def judgments_of(qrels: pl.DataFrame) -> Judgments:
     """Labels as the loop takes them, from columns query_id, doc_id, relevance with one row per (query, document)."""
-    query_ids = qrels.get_column("query_id")
-    codes = query_ids.cast(pl.Categorical).to_physical().to_numpy()
-    order = np.argsort(codes, kind="stable")
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes[order])) + 1, [len(codes)]])
-    query_offsets, query_text = _layout(query_ids.gather(order[starts[:-1]]))
-    documents = qrels.select("doc_id", "relevance")[order]
-    doc_offsets, doc_text = _layout(documents.get_column("doc_id"))
-    slots = np.full(1 << int(2 * len(starts)).bit_length(), -1, np.int64)
-    fill_slots(query_text, query_offsets, slots)
-    relevance = documents.get_column("relevance").to_numpy()
-    return Judgments(query_text, query_offsets, doc_text, doc_offsets, starts, slots, relevance)
+    query_text, query_offsets = _layout(qrels.get_column("query_id"))
+    numbers, query_rows = np.empty(qrels.height, np.int64), np.empty(qrels.height, np.int64)
+    room, count = _ROOM, -1
+    while count < 0:
+        room *= 8
+        slots = np.full(room, -1, np.int64)
+        count = number_ids(query_text, query_offsets, slots, numbers, query_rows)
+    doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
+    relevance = qrels.get_column("relevance").to_numpy()
+    starts, hashes = np.zeros(count + 2, np.int64), np.empty(qrels.height, np.uint64)
+    places, labels = np.empty((qrels.height, 2), np.int64), np.empty(qrels.height)
+    sort_judgments(numbers, doc_text, doc_offsets, relevance, starts, hashes, places, labels)
+    return Judgments(query_text, query_offsets, query_rows[:count], slots, doc_text, starts, hashes, places, labels)
 
 
 def _layout(ids: pl.Series) -> tuple[Any, Any]:
-    """Where each text begins, and the bytes of all."""
+    """The bytes of all texts, and where each begins."""
     array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, text = array.buffers()
-    return np.frombuffer(offsets, np.int64)[: len(array) + 1], np.frombuffer(text, np.uint8)
+    return np.frombuffer(text, np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1]
 
 
 def scanned(
