@@ -213,9 +213,7 @@ def test_a_truncated_gzip_file_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 7, 60, 10_000])
 @pytest.mark.parametrize("end", ["", "\n", "\n\n \n"])
 @pytest.mark.parametrize("compressed", [False, True])
-def test_blocks_hold_whole_queries_and_together_the_file(
-    tmp_path: Path, size: int, end: str, compressed: bool
-) -> None:
+def test_blocks_hold_whole_queries_and_together_the_file(tmp_path: Path, size: int, end: str, compressed: bool) -> None:
     path = tmp_path / f"agent.run{'.gz' if compressed else ''}"
     text = ("".join(LINES).rstrip("\n") + end).encode()
     path.write_bytes(gzip.compress(text) if compressed else text)

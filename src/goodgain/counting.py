@@ -152,7 +152,8 @@ def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
     """query_id, N, lowest (its first number), is_dense (whether its numbers have no gap)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
-    queries = first.select("query_id", "row", N=pl.col("row").shift(-1, fill_value=numbered.height) - pl.col("row"), lowest="number")
+    end = pl.col("row").shift(-1, fill_value=numbered.height)
+    queries = first.select("query_id", "row", N=end - pl.col("row"), lowest="number")
     highest = numbered.get_column("number").gather(queries.get_column("row") + queries.get_column("N") - 1)
     is_dense = highest - queries.get_column("lowest") + 1 == queries.get_column("N")
     return queries.select("query_id", "N", "lowest", is_dense.alias("is_dense"))

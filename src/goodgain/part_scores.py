@@ -38,7 +38,9 @@ class PartScores:
 
     def scores(self) -> tuple[pl.DataFrame, Extent]:
         """query_id (of the qrels, sorted) and a column for each measure; and how far run and qrels reach."""
-        scored_before = pl.concat([self._pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
+        scored_before = pl.concat(
+            [self._pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)]
+        )
         self._score(self._taken(), self._pools.join(scored_before, on="query_id", how="anti", maintain_order="left"))
         return pl.concat(self._values).sort("query_id"), together(self._extents)
 

@@ -56,9 +56,9 @@ def opened(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "r
 
 
 def _load() -> None:
-    from goodgain.text_counting import load
+    from goodgain.compiled import kernels
 
-    load()
+    kernels()
 
 
 def over_parts(

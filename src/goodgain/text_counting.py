@@ -10,10 +10,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from goodgain.compiled import kernels
 from goodgain.formats.text import RUN_TEXT
-from goodgain.scanning import COUNTS, FIRSTS, QUERIES, copy_texts, count_lines, number_ids, scan_lines, sort_judgments
 
-__all__ = ["Judgments", "Scan", "judgments_of", "load", "scanned"]
+__all__ = ["Judgments", "Scan", "judgments_of", "scanned"]
+
+#: Columns of what `scan_lines` fills (of counts, GR for each threshold follows).
+_QUERIES = ("offset", "length", "rising")
+_COUNTS = ("query", "iteration", "R", "UR", "Unjudged")
+_FIRSTS = ("query", "row", "offset", "length", "iteration", "rank")
 
 _PIECE = 2**20
 _NOT_ASCII = 128
@@ -50,27 +55,22 @@ class Scan(NamedTuple):
     firsts: pl.DataFrame | None
 
 
-def load() -> None:
-    """Load what is compiled, which takes half a second when a process first needs it."""
-    line = {"query_id": ["q"], "doc_id": ["d"], "relevance": [0.0]}
-    scanned(b"q 1 d 1 1 t\n", judgments_of(pl.DataFrame(line)), rels=[1], first=1)
-
-
 def judgments_of(qrels: pl.DataFrame) -> Judgments:
     """Labels as the loop takes them, from columns query_id, doc_id, relevance with one row per (query, document)."""
+    rows = qrels.height
     query_text, query_offsets = _layout(qrels.get_column("query_id"))
-    numbers, query_rows = np.empty(qrels.height, np.int64), np.empty(qrels.height, np.int64)
+    numbers, query_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
     room, count = _ROOM, -1
     while count < 0:
         room *= 8
         slots = np.full(room, -1, np.int64)
-        count = number_ids(query_text, query_offsets, slots, numbers, query_rows)
+        count = kernels()["number_ids"](query_text, query_offsets, rows, slots, room, numbers, query_rows)
     doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
     relevance = qrels.get_column("relevance").to_numpy()
-    starts, hashes = np.zeros(count + 2, np.int64), np.empty(qrels.height, np.uint64)
-    places, labels = np.empty((qrels.height, 2), np.int64), np.empty(qrels.height)
-    sort_judgments(numbers, doc_text, doc_offsets, relevance, starts, hashes, places, labels)
-    return Judgments(query_text, query_offsets, query_rows[:count], slots, doc_text, starts, hashes, places, labels)
+    starts, hashes = np.zeros(count + 2, np.int64), np.empty(rows, np.uint64)
+    places, labels = np.empty((rows, 2), np.int64), np.empty(rows)
+    kernels()["sort_judgments"](numbers, rows, count, doc_text, doc_offsets, relevance, starts, hashes, places, labels)
+    return Judgments(query_text, query_offsets, query_rows, slots, doc_text, starts, hashes, places, labels)
 
 
 def _layout(ids: pl.Series) -> tuple[Any, Any]:
@@ -100,43 +100,48 @@ def scanned(
     if scores is None or not _is_utf8(text):
         return None
     data = np.frombuffer(text, np.uint8)
-    lines = count_lines(data)
-    widths = (len(QUERIES), len(COUNTS) + len(rels), len(FIRSTS))
-    queries, counts, firsts = (np.empty((lines, width), np.int64) for width in widths)
-    gains = np.empty((lines, len(rels)))
+    lines = kernels()["count_lines"](data, len(data))
+    queries, counts = np.empty((lines, len(_QUERIES)), np.int64), np.empty((lines, len(_COUNTS) + len(rels)), np.int64)
+    firsts, gains = np.empty((lines, len(_FIRSTS)), np.int64), np.empty((lines, len(rels)))
+    filled = np.zeros(4, np.int64)
     room, rows = _ROOM, -2
     while rows == -2:
         known, hashes, table = np.empty((room, 4), np.int64), np.empty(room, np.uint64), np.full(2 * room, -1, np.int64)
-        rows, *filled, in_order = scan_lines(
-            data, ord(separator), first, *judgments, np.array(rels, np.float64), scores,
-            queries, counts, gains, firsts, known, hashes, table,
+        rows = kernels()["scan_lines"](
+            data, len(data), ord(separator), first,
+            judgments.query_text, judgments.query_offsets, judgments.query_rows, judgments.slots, len(judgments.slots),
+            judgments.doc_text, judgments.starts, judgments.hashes, judgments.places, judgments.labels,
+            np.array(rels, np.float64), len(rels), scores, len(scores),
+            queries, counts, gains, firsts, known, hashes, table, room, filled,
         )  # fmt: skip
         room *= 8
     if rows < 0 or (with_ranking and rows != len(scores)):
         return None
-    query_count, segments, first_count = filled
+    query_count, segments, first_count, in_order = filled.tolist()
     query_ids = _texts(data, *queries[:query_count, :2].T)
     if not query_ids.is_unique().all():
         return None
     counts, gains = counts[:segments], gains[:segments]
-    names = (*COUNTS, *(f"GR{k}" for k in range(len(rels))))
+    names = (*_COUNTS, *(f"GR{k}" for k in range(len(rels))))
     tallied = pl.DataFrame(dict(zip(names, counts.T, strict=True)) | {f"G{k}": g for k, g in enumerate(gains.T)})
     if not in_order:
         tallied = tallied.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
     return Scan(
-        pl.DataFrame({
-            "query_id": query_ids,
-            "results": np.bincount(counts[:, 0], counts[:, 2], query_count).astype(np.int64),
-            "iterations": np.bincount(counts[:, 0], minlength=query_count),
-            "rising": queries[:query_count, 2] == 1,
-        }),
+        pl.DataFrame(
+            {
+                "query_id": query_ids,
+                "results": np.bincount(counts[:, 0], counts[:, 2], query_count).astype(np.int64),
+                "iterations": np.bincount(counts[:, 0], minlength=query_count),
+                "rising": queries[:query_count, 2] == 1,
+            }
+        ),
         tallied.select(query_ids.gather(tallied.get_column("query")).alias("query_id"), pl.exclude("query")),
         _firsts(data, firsts[:first_count], scores) if with_ranking and in_order else None,
     )
 
 
 def _firsts(data: Any, firsts: Any, scores: Any) -> pl.DataFrame:
-    columns = dict(zip(FIRSTS, firsts.T, strict=True))
+    columns = dict(zip(_FIRSTS, firsts.T, strict=True))
     doc_ids = _texts(data, columns.pop("offset"), columns.pop("length"))
     return pl.DataFrame(columns | {"doc_id": doc_ids, "score": scores[columns["row"]]})
 
@@ -172,5 +177,6 @@ def _texts(data: Any, offsets: Any, lengths: Any) -> pl.Series:
     """The texts that stand at these places of a block."""
     begins = np.concatenate([[0], np.cumsum(lengths)])
     copied = np.empty(begins[-1], np.uint8)
-    copy_texts(data, offsets, lengths, begins, copied)
+    offsets, lengths = np.ascontiguousarray(offsets), np.ascontiguousarray(lengths)
+    kernels()["copy_texts"](data, offsets, lengths, len(offsets), begins, copied)
     return pl.Series(pa.LargeStringArray.from_buffers(len(begins) - 1, pa.py_buffer(begins), pa.py_buffer(copied)))

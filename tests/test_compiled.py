@@ -1,0 +1,91 @@
+"""What is compiled is kept, used without its compiler, and made anew where what was kept is not whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goodgain import compiled
+
+TEXT = np.frombuffer(b"one\ntwo\n\nthree", np.uint8)
+
+
+class Compiling(Exception):
+    """numba was asked."""
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what is kept, in the one place where it is looked for; numba may not be asked."""
+    compiled.kernels()
+    path = tmp_path / "kept.ll"
+    path.write_bytes(next(place for place in compiled._places() if place.exists()).read_bytes())
+
+    def refused() -> compiled.Kernels:
+        raise Compiling
+
+    monkeypatch.setattr(compiled, "_places", lambda: iter([path]))
+    monkeypatch.setattr(compiled, "_made", refused)
+    return path
+
+
+def test_what_is_kept_is_used_without_numba() -> None:
+    compiled.kernels()
+    code = (
+        "import sys, numpy as np; from goodgain.compiled import kernels\n"
+        "print(kernels()['count_lines'](np.frombuffer(b'a\\nb\\n', np.uint8), 4), 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "False"]
+
+
+def test_what_is_kept_counts_as_it_did(kept: Path) -> None:
+    found = compiled._kernels.__wrapped__()
+    assert kept.exists()
+    assert found.keys() == compiled.kernels().keys()
+    assert found["count_lines"](TEXT, len(TEXT)) == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"check\n{}"])
+def test_what_is_kept_and_damaged_is_compiled_anew(kept: Path, damage: bytes) -> None:
+    kept.write_bytes(damage)
+    with pytest.raises(Compiling):
+        compiled._kernels.__wrapped__()
+
+
+@pytest.mark.parametrize("at", [10, 1_000, -1_000])
+def test_one_changed_byte_is_seen(kept: Path, at: int) -> None:
+    content = bytearray(kept.read_bytes())
+    content[at] ^= 1
+    kept.write_bytes(content)
+    with pytest.raises(Compiling):
+        compiled._kernels.__wrapped__()
+
+
+def test_where_nothing_can_be_kept_nothing_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    monkeypatch.setattr(compiled, "_places", lambda: iter([file / "kept.ll", tmp_path / "second" / "kept.ll"]))
+    compiled._keep("{}")
+    assert (tmp_path / "second" / "kept.ll").exists()
+    monkeypatch.setattr(compiled, "_places", lambda: iter([file / "kept.ll"]))
+    compiled._keep("{}")
+    assert file.read_text() == "no folder"
+
+
+def test_a_text_that_needs_more_than_itself_is_told(kept: Path) -> None:
+    text = kept.read_text("utf-8")
+    assert not any(compiled._OUTSIDE.search(line) for line in text.encode().decode("unicode_escape").splitlines())
+    assert compiled._OUTSIDE.search("declare i32 @llvm.smax.i32(i32, i32)\ndeclare void @PyErr_Clear() #1")
+    assert compiled._OUTSIDE.search("@PyExc_SystemError = external global i8")
+    assert not compiled._OUTSIDE.search("declare i32 @llvm.smax.i32(i32, i32)\n@x = internal constant i8 1")
+
+
+@pytest.mark.parametrize("array", [np.zeros(4, np.int64), np.zeros((4, 2), np.uint8)[:, 0]])
+def test_an_array_of_another_type_or_with_gaps_is_refused(array: np.ndarray) -> None:  # type: ignore[type-arg]  # of any
+    with pytest.raises(TypeError, match="Bytes"):
+        compiled.kernels()["count_lines"](array, 4)
