@@ -14,7 +14,7 @@ from goodgain import compiled
 TEXT = np.frombuffer(b"one\ntwo\n\nthree", np.uint8)
 
 
-class Compiling(Exception):
+class CompilingError(Exception):
     """numba was asked."""
 
 
@@ -26,7 +26,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_bytes(next(place for place in compiled._places() if place.exists()).read_bytes())
 
     def refused() -> compiled.Kernels:
-        raise Compiling
+        raise CompilingError
 
     monkeypatch.setattr(compiled, "_places", lambda: iter([path]))
     monkeypatch.setattr(compiled, "_made", refused)
@@ -53,7 +53,7 @@ def test_what_is_kept_counts_as_it_did(kept: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"x", b"check\n{}"])
 def test_what_is_kept_and_damaged_is_compiled_anew(kept: Path, damage: bytes) -> None:
     kept.write_bytes(damage)
-    with pytest.raises(Compiling):
+    with pytest.raises(CompilingError):
         compiled._kernels.__wrapped__()
 
 
@@ -62,7 +62,7 @@ def test_one_changed_byte_is_seen(kept: Path, at: int) -> None:
     content = bytearray(kept.read_bytes())
     content[at] ^= 1
     kept.write_bytes(content)
-    with pytest.raises(Compiling):
+    with pytest.raises(CompilingError):
         compiled._kernels.__wrapped__()
 
 

@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
+from goodgain import text_counting
 from goodgain.formats import run_file
 from goodgain.formats.blocks import text_blocks
 from goodgain.formats.files import Content
@@ -217,7 +218,7 @@ def test_blocks_hold_whole_queries_and_together_the_file(tmp_path: Path, size: i
     path = tmp_path / f"agent.run{'.gz' if compressed else ''}"
     text = ("".join(LINES).rstrip("\n") + end).encode()
     path.write_bytes(gzip.compress(text) if compressed else text)
-    blocks = [(offset, bytes(block)) for offset, block in text_blocks(path, size=size)]
+    blocks = [(block.offset, block.text()) for block in text_blocks(path, size=size)]
     assert b"".join(block for _, block in blocks) == text
     queries = [{line.split()[0] for line in block.splitlines() if line.split()} for _, block in blocks]
     assert sum(map(len, queries)) == len(set().union(*queries))
@@ -264,3 +265,57 @@ def test_the_real_sessions_are_the_same_in_blocks() -> None:
     qrels = gg.read_qrels(SESSIONS / "sessions.qrels")
     path = SESSIONS / "sessions.run"
     same_scores(qrels, in_blocks(path, block=20_000), path, f"{OURS} {CLASSIC}")
+
+
+def test_a_byte_order_mark_within_the_file_belongs_to_the_query(tmp_path: Path) -> None:
+    path = tmp_path / "agent.run"
+    lines = [f"q{k} 1 d1 1 1.0 t \n" for k in range(9)]  # a blank at the end: no line for the loop
+    path.write_text("\ufeff" + "".join([*lines[:4], "\ufeffz0 1 d1 1 1.0 t\n", *lines[4:]]), encoding="utf-8")
+    qrels = gg.read_qrels({"z0": {"d1": 2}, "\ufeffz0": {"d1": 3}, "q0": {"d1": 2}})
+    for block in (1, 30, 10_000):
+        same_scores(qrels, in_blocks(path, block=block), path, f"{OURS} {CLASSIC}")
+
+
+def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> None:
+    path = tmp_path / "agent.parquet"
+    pl.DataFrame({"query_id": [f"q{k}" for k in range(40) for _ in "ab"], "doc_id": "d1"}).write_parquet(path)
+    large = in_blocks(path, block=320, is_text=False, has_iterations=False)
+    with pytest.warns(gg.GoodgainNotice) as told:
+        gg.evaluate({"q7": {"d1": 2}}, large, "CG")
+    assert [str(notice.message)[:30] for notice in told] == ["no iterations in this run: rea"]
+
+
+def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ImportError("Numba needs NumPy 2.4 or less")
+
+    monkeypatch.setattr(text_counting, "kernels", broken)
+    path = tmp_path / "agent.run"
+    path.write_text("".join(LINES))
+    qrels = gg.read_qrels({"q7": {"d1": 2}})
+    with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be loaded \(Numba needs NumPy") as told:
+        gg.evaluate(qrels, in_blocks(path, block=150), OURS)
+    assert len(told) == 1
+    same_scores(qrels, in_blocks(path, block=150), path, f"{OURS} {CLASSIC}")
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "agent.run"
+    path.write_text("".join(LINES))
+    blocks = list(text_blocks(path, size=150))
+    path.write_text(LINES[0])
+    with pytest.raises(gg.InputError, match="became shorter while it was read"):
+        blocks[-1].text()
+
+
+def test_the_queries_that_a_notice_names_do_not_depend_on_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "agent.run"
+    path.write_text("".join(reversed(LINES)))
+    told = []
+    for run in (path, in_blocks(path, block=150), in_blocks(path, block=2_000)):
+        with pytest.warns(gg.GoodgainNotice, match="no query of the run is in the qrels") as notices:
+            gg.evaluate({"x9": {"d1": 2}, "x10": {"d1": 2}}, run, "CG")
+        told.append(str(notices[0].message))
+    assert told == [told[0]] * 3
+    assert "'q0'" in told[0]
+    assert "'x10'" in told[0]

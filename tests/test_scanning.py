@@ -10,10 +10,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
+from goodgain import text_counting
 from goodgain.counting import tally
 from goodgain.flattening import ranked
+from goodgain.formats.blocks import TextBlock
 from goodgain.formats.run_file import Block, RunFile
 from goodgain.parts import _ranked_scan
+from goodgain.scanning import lines as lines_kernel
 from goodgain.text_counting import judgments_of, scanned
 from tables import no_notices
 
@@ -89,7 +92,9 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
         return False
     file = RunFile(Path("agent.run"), "close", 1, is_text=True, has_iterations=True)
     with no_notices():
-        run = Block(file, text=memoryview(text)).run  # raises where a line is bad: then the loop was wrong to take it
+        run = Block(
+            file, text=TextBlock(file.path, 0, len(text), text)
+        ).run  # raises where a line is bad: then the loop was wrong to take it
     key = ["query_id", "iteration"]
     found, wanted = scan.tally, tally(run.frame, qrels.frame, rels=RELS, labels=None)
     assert_frame_equal(found.select(wanted.columns).sort(key).fill_null(0), wanted.sort(key).fill_null(0))
@@ -153,3 +158,8 @@ def test_a_last_line_without_an_end_is_a_line() -> None:
 def test_qrels_in_any_order_of_queries_give_the_same() -> None:
     shuffled = gg.read_qrels(QRELS.frame.sample(fraction=1, shuffle=True, seed=2).select(pl.exclude("iteration")))
     assert compared(b"".join(lines(Random(4))), shuffled)
+
+
+def test_the_loop_fills_as_many_columns_as_are_named() -> None:
+    widths = lines_kernel.QUERIES, lines_kernel.COUNTS, lines_kernel.FIRSTS
+    assert widths == tuple(map(len, (text_counting._QUERIES, text_counting._COUNTS, text_counting._FIRSTS)))

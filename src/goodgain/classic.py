@@ -44,8 +44,6 @@ def classic_scores(
 ) -> Classic:
     """Values of ir_measures' own measures for a run that comes in parts, on its flattened ranking.
 
-    All pairs are asked for, whatever the measures.
-
     Args:
         measures: any of theirs.
         pairs: labels and ranking of some queries, as `labelled` gives them.

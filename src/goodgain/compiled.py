@@ -27,7 +27,7 @@ __all__ = ["kernels"]
 
 #: What an argument of a kernel points to, by the name of its type; any other is a whole number.
 _ELEMENTS = {"Bytes": np.uint8, "Ints": np.int64, "Hashes": np.uint64, "Floats": np.float64}
-_SOURCE = Path(__file__).with_name("scanning.py")
+_SOURCES = [Path(__file__), *sorted(Path(__file__).with_name("scanning").glob("*.py"))]
 _OUTSIDE = re.compile(r"^declare (?!.*@llvm\.)|^@.* = external", re.MULTILINE)  # what a text needs and does not hold
 _once = Lock()
 
@@ -54,15 +54,24 @@ def _kernels() -> Kernels:
 def _places() -> Iterator[Path]:
     """Where the kernels are kept: beside what Python keeps, or in the user's folder for such things."""
     import llvmlite
+
+    made_by = [version("numba"), llvmlite.__version__, *_machine()]
+    sources = b"".join(path.read_bytes() for path in _SOURCES)
+    name = f"kernels.{hashlib.sha256(chr(10).join(made_by).encode() + sources).hexdigest()[:16]}.ll"
+    with suppress(NotImplementedError):  # a Python that keeps nothing
+        yield Path(cache_from_source(__file__)).with_name(name)
+    with suppress(RuntimeError):  # nobody's home
+        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "goodgain", name)
+
+
+def _machine() -> tuple[str, str, str]:
+    """Triple, processor and its features, as LLVM names them."""
     from llvmlite import binding
 
-    made_by = (version("numba"), llvmlite.__version__, binding.get_process_triple(), binding.get_host_cpu_name())
-    features = binding.get_host_cpu_features().flatten()
-    key = hashlib.sha256("\n".join([*made_by, features]).encode() + _SOURCE.read_bytes()).hexdigest()[:16]
-    yield Path(cache_from_source(str(_SOURCE))).with_name(f"scanning.{key}.ll")
-    with suppress(RuntimeError):  # nobody's home
-        folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        yield Path(folder, "goodgain", f"scanning.{key}.ll")
+    features = ""
+    with suppress(RuntimeError):  # where LLVM cannot tell them
+        features = binding.get_host_cpu_features().flatten()
+    return binding.get_process_triple(), binding.get_host_cpu_name(), features
 
 
 def _loaded(kept: Kept) -> Kernels:
@@ -73,9 +82,9 @@ def _loaded(kept: Kept) -> Kernels:
         binding.initialize()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    target = binding.Target.from_triple(binding.get_process_triple())
-    machine = target.create_target_machine(
-        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=3, jit=True
+    triple, processor, features = _machine()
+    machine = binding.Target.from_triple(triple).create_target_machine(
+        cpu=processor, features=features, opt=3, jit=True
     )
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     for kernel in kept.values():
@@ -110,11 +119,15 @@ def _made() -> Kernels:
 
 def _keep(text: str) -> None:
     for path in _places():
-        with suppress(OSError):
+        part = path.with_suffix(f".{os.getpid()}")
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}")
             part.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}", "utf-8")
             part.replace(path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink()
+        else:
             return
 
 

@@ -22,7 +22,8 @@ class Counts(NamedTuple):
     """What one threshold makes of a run and qrels.
 
     Attributes:
-        ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N.
+        ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N, those of a
+            query together and in order.
         pools: one row per query of the qrels: N, GoodPool, GainPool.
         numbering: lowest, is_dense, queries: how many queries begin at which number, with or without gaps after it.
     """
@@ -139,7 +140,7 @@ def _dense(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """By query and number; rows that a file had in order are, which is sooner seen than made."""
+    """The rows of a query together, by number; in the order of a file they mostly are, which is sooner seen than made."""
     queries = rows.get_column("query_id").rle().struct.field("value")
     same = pl.col("query_id") == pl.col("query_id").shift()
     falls = same & (pl.col("number") < pl.col("number").shift())

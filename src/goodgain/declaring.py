@@ -169,7 +169,8 @@ def measure(
 
     Args:
         name, title, definition, details: as in `Declaration`.
-        value: an expression over the ledger's row of i, pools, and what `UpTo` says of iterations 1..i.
+        value: from iterations 1..i to an expression over the ledger's row of i, pools, and what `UpTo` says of those
+            iterations. It joins them row by row: sums and windows of its own would not mean the same at a cutoff.
     """
     made: Value | Choice[Value]
     if isinstance(value, Choice):

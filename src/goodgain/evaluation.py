@@ -19,6 +19,7 @@ from goodgain.errors import MeasureError, notice
 from goodgain.extents import Extent, extent_of, tell
 from goodgain.formats import Qrels, Run, read_qrels, read_run
 from goodgain.formats.run import NO_ITERATIONS
+from goodgain.formats.run_file import RunFile
 from goodgain.labelling import labelled
 from goodgain.measures import MEASURES
 from goodgain.names import Measures, parse_measure, parse_measures
@@ -105,10 +106,11 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame, Extent]:
         good_gain = PartScores(ours, pools, rels)
         classic = classic_scores(theirs, labelled(map(good_gain.add, parts), judged), provider=provider)
+        for part in parts:  # whatever the hosts left, having no ranking to score
+            good_gain.add(part)
         return classic, *good_gain.scores()
 
-    if not searched.has_iterations and any((measure.cutoff or 1) > 1 for measure in ours):
-        notice(NO_ITERATIONS)
+    _tell_no_iterations(searched, ours)
     classic, values, extent = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
     tell(extent, labels=judged.labels)
     means = {str(measure): mean for measure, mean in classic.means.items()}
@@ -123,9 +125,13 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
 
 def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
+    _tell_no_iterations(run, measures)
+    return scored(measures, counts)
+
+
+def _tell_no_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
     if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
         notice(NO_ITERATIONS)
-    return scored(measures, counts)
 
 
 def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:

@@ -22,7 +22,7 @@ class Extent(NamedTuple):
         both: queries of both.
         unique: first occurrences in judged queries.
         unjudged: those without a label.
-        numbering: lowest, is_dense, queries: how many queries begin at which number, with or without gaps after it.
+        numbering: as in `Counts`.
         examples: a query of the run and one of the qrels.
     """
 
@@ -63,7 +63,7 @@ def extent_of(counts: Mapping[float, Counts]) -> Extent:
 
 
 def _first(frame: pl.DataFrame) -> str:
-    return "" if frame.is_empty() else str(frame.get_column("query_id")[0])
+    return str(frame.get_column("query_id").min() or "")
 
 
 def together(extents: Sequence[Extent]) -> Extent:

@@ -16,7 +16,7 @@ __all__ = ["labelled"]
 def labelled(parts: Iterable[Part], qrels: Qrels) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Labels and ranking of each part that has one; with the last come the labels of all queries that the run lacks.
 
-    What such queries count is the host's to say. All parts are asked for.
+    What such queries count is the host's to say.
 
     Yields:
         query_id, doc_id, relevance, iteration: one label a document (a row for each subtopic of it); and the ranking.

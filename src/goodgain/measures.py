@@ -1,7 +1,8 @@
-"""The measures: each is one declaration, an expression over ledger and pools.
+"""The measures: each is one declaration.
 
-R, UR, ... are those of iteration i, and `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last
-one are empty, so that a value at a later i needs no rule of its own; for a query without any search i = 0.
+Its value at iteration i is an expression over ledger and pools: R, UR, ... are those of iteration i, and `upto.total(x)`
+is the sum of x over iterations 1..i. Iterations after the last one are empty, so that a value at a later i needs no rule of
+its own; for a query without any search i = 0.
 """
 
 from __future__ import annotations

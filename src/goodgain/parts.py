@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
+from goodgain.compiled import kernels
 from goodgain.counting import tally
+from goodgain.errors import notice
 from goodgain.flattening import Ranked, ranked, rescored
 from goodgain.formats import Qrels, Run
+from goodgain.formats.blocks import TextBlock
 from goodgain.formats.gathering import gathered
 from goodgain.formats.order import tell_contradictions
+from goodgain.formats.run import NO_ITERATIONS, has_repeats
 from goodgain.formats.run_file import Block, RunFile, open_run
-
-if TYPE_CHECKING:
-    from goodgain.text_counting import Scan
+from goodgain.text_counting import Scan, judgments_of, scanned
 
 __all__ = ["Part", "opened", "over_parts"]
 
@@ -35,7 +37,7 @@ class Part(NamedTuple):
         tally: what `counting.tally` makes of them.
         ranking: query_id, doc_id, score (and more where they were read), the rows of a query together; None where no
             ranking was asked for.
-        run: the rows; None where they were counted without being read.
+        run: the rows; None where the tally was made without reading them.
     """
 
     tally: pl.DataFrame
@@ -50,15 +52,14 @@ class _ScatteredError(Exception):
 def opened(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run | RunFile:
     """What `open_run` gives; a large file will be scanned, and what that needs is loaded while others read."""
     run = open_run(source, gaps=gaps, first=first, errors=errors)
-    if isinstance(run, RunFile) and run.is_text:
+    if isinstance(run, RunFile) and run.is_plain:
         Thread(target=_load, daemon=True).start()
     return run
 
 
 def _load() -> None:
-    from goodgain.compiled import kernels
-
-    kernels()
+    with suppress(ImportError):  # raised again where they are needed
+        kernels()
 
 
 def over_parts(
@@ -81,14 +82,16 @@ def over_parts(
     if isinstance(run, Run):
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
         return consume(iter([Part(tallied, None if order is None else run.flattened(order), run)]))
-    try:
+    with suppress(_ScatteredError):
         return consume(_parts(run.blocks(), qrels, rels, order))
-    except _ScatteredError:
-        return consume(_parts(gathered(run), qrels, rels, order))
+    return consume(
+        _parts(gathered(run), qrels, rels, order)
+    )  # out of reach of the error, which holds the first attempt
 
 
 def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None) -> Iterator[Part]:
     contradicting = 0
+    repeats_without_iterations = False
     met: set[str] = set()
     for block, scan in _scanned(blocks, qrels, rels, with_ranking=order == "seen"):
         found: Ranked | None = None
@@ -99,6 +102,7 @@ def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: 
         else:
             run = block.run
             tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+            repeats_without_iterations |= not run.has_iterations and has_repeats(run.frame)
         if order is not None and found is None:
             found = ranked(block.run.rows, order=order)
         query_ids = tallied.get_column("query_id").unique().to_list()
@@ -108,27 +112,43 @@ def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: 
         contradicting += found.contradicting if found else 0
         yield Part(tallied, found.ranking if found else None, run)
     tell_contradictions(contradicting)
+    if repeats_without_iterations:
+        notice(NO_ITERATIONS)
 
 
 def _scanned(
     blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], *, with_ranking: bool
 ) -> Iterator[tuple[Block, Scan | None]]:
     """Each block with its scan, made while others are counted; None for what is no plain text, or asks for its rows."""
-    if qrels.labels is not None:
-        yield from ((block, None) for block in blocks)
-        return
-    from goodgain.text_counting import judgments_of, scanned  # compiles: not before a large file is there
-
-    scan = partial(scanned, judgments=judgments_of(qrels.frame), rels=rels, with_ranking=with_ranking)
+    scan: Callable[..., Scan | None] | None = None
     waiting: deque[tuple[Block, Future[Scan | None] | None]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
         for block in blocks:
-            text = block.plain_text
-            waiting.append((block, None if text is None else pool.submit(scan, text, first=block.file.first)))
+            text = block.plain_text if qrels.labels is None else None
+            if text is not None and scan is None:
+                scan = _scanning(qrels, rels, with_ranking=with_ranking)
+            future = None if text is None or scan is None else pool.submit(scan, text, first=block.file.first)
+            waiting.append((block, future))
             if len(waiting) > _AHEAD:
                 yield _done(*waiting.popleft())
         while waiting:
             yield _done(*waiting.popleft())
+
+
+def _scanning(qrels: Qrels, rels: Sequence[float], *, with_ranking: bool) -> Callable[..., Scan | None]:
+    """What scans a block of text; nothing is scanned where what compiles the loop cannot be loaded."""
+    try:
+        judgments = judgments_of(qrels.frame)
+    except ImportError as error:
+        notice(
+            f"numba cannot be loaded ({error}): large files of text are read as others are, in several times the time"
+        )
+        return lambda _text, *, first: None
+
+    def scan(text: TextBlock, *, first: int) -> Scan | None:
+        return scanned(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
+
+    return scan
 
 
 def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan | None]:

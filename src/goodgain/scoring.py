@@ -35,7 +35,7 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
         ledger, pools = _by_number(*counts[rel][:2])
         for cutoff in {measure.cutoff for measure in group}:
             values = _at_cutoff(ledger, pools, [measure for measure in group if measure.cutoff == cutoff], cutoff)
-            columns |= {values_of.name: values_of for values_of in values.get_columns()}
+            columns |= {column.name: column for column in values.get_columns()}
     query_ids = next(iter(counts.values())).pools.get_column("query_id")
     return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 

@@ -1,4 +1,4 @@
-"""A block of clean TREC text into its tally, and its first occurrences, without a column of all its rows."""
+"""A block of plain TREC text into its tally, and its first occurrences, without a column of all its rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from goodgain.compiled import kernels
-from goodgain.formats.text import RUN_TEXT
+from goodgain.formats.text import RUN_TEXT, separator_of
 
 __all__ = ["Judgments", "Scan", "judgments_of", "scanned"]
 
@@ -43,11 +43,11 @@ class Scan(NamedTuple):
     """What a block of text came down to.
 
     Attributes:
-        queries: query_id, results (how many, repeats among them), iterations (how many), rising (whether a score is above
-            that of the rank before it); in order of appearance.
         tally: as `counting.tally` makes it.
+        queries: query_id, results (how many, repeats among them), iterations (how many), rising (whether a score is above
+            that of the rank before it); in order of appearance. With `firsts` only.
         firsts: query (its position in `queries`), row, iteration, rank, doc_id, score: the first row of each document, in
-            the order of the file; None where no ranking was asked for, or `queries` or rows are not in order.
+            the order of the file; None where no ranking was asked for, or the rows of a query are not in order.
     """
 
     queries: pl.DataFrame
@@ -81,7 +81,7 @@ def _layout(ids: pl.Series) -> tuple[Any, Any]:
 
 
 def scanned(
-    text: bytes | memoryview, judgments: Judgments, *, rels: Sequence[float], first: int, with_ranking: bool = False
+    text: bytes, judgments: Judgments, *, rels: Sequence[float], first: int, with_ranking: bool = False
 ) -> Scan | None:
     """The tally of a block of text, and its first occurrences; None where a line of it is not plain.
 
@@ -92,10 +92,9 @@ def scanned(
         first: the number of the one iteration of a query that has a word in column 2.
         with_ranking: whether first occurrences are wanted.
     """
-    if bytes(text[-1:]) != b"\n":
-        text = bytes(text) + b"\n"
-    line = bytes(text[:_PIECE]).partition(b"\n")[0]
-    separator = "\t" if b"\t" in line else " "
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    separator = separator_of(text)
     scores = _scores(text, separator) if with_ranking else np.empty(0)
     if scores is None or not _is_utf8(text):
         return None
@@ -146,13 +145,13 @@ def _firsts(data: Any, firsts: Any, scores: Any) -> pl.DataFrame:
     return pl.DataFrame(columns | {"doc_id": doc_ids, "score": scores[columns["row"]]})
 
 
-def _scores(text: bytes | memoryview, separator: str) -> Any:
+def _scores(text: bytes, separator: str) -> Any:
     """The score of every row, as every reader of text here has it; None where Polars cannot read them."""
     schema = {name: pl.Float64 if name == "score" else pl.String for name in RUN_TEXT.fields}
     column = RUN_TEXT.fields.index("score")
     try:
         frame = pl.read_csv(
-            bytes(text), separator=separator, has_header=False, quote_char=None, schema=schema, columns=[column]
+            text, separator=separator, has_header=False, quote_char=None, schema=schema, columns=[column]
         )
     except pl.exceptions.PolarsError:
         return None
@@ -160,7 +159,7 @@ def _scores(text: bytes | memoryview, separator: str) -> Any:
     return None if scores.null_count() else scores.to_numpy()
 
 
-def _is_utf8(text: bytes | memoryview) -> bool:
+def _is_utf8(text: bytes) -> bool:
     if np.frombuffer(text, np.uint8).max(initial=0) < _NOT_ASCII:
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()

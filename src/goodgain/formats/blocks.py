@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import mmap
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import polars as pl
 
@@ -17,15 +17,38 @@ from goodgain.formats.files import compression, open_stream
 from goodgain.schema import Table
 from goodgain.writing import why
 
-__all__ = ["table_blocks", "text_blocks"]
+__all__ = ["TextBlock", "table_blocks", "text_blocks"]
 
 _BOM = b"\xef\xbb\xbf"
+_TAIL = 2**16  # bytes in which the end of a block is looked for first
 
 
-def text_blocks(path: Path, *, size: int) -> Iterator[tuple[int, memoryview]]:
-    """Lines of a text file (also .gz), cut between queries, each block with the byte of the file that it begins at.
+class TextBlock(NamedTuple):
+    """Lines of a file: the byte of the file that they begin at, how many bytes, and these where they had to be read."""
 
-    Neighbouring lines of one query are in one block.
+    path: Path
+    offset: int
+    length: int
+    data: bytes | None = None
+
+    def text(self) -> bytes:
+        """The lines; read anew each time where they stand in the file as they are.
+
+        Raises:
+            InputError: the file cannot be read any more, or became shorter.
+        """
+        if self.data is not None:
+            return self.data
+        with _readable(self.path), self.path.open("rb") as file:
+            file.seek(self.offset)
+            data = file.read(self.length)
+        if len(data) != self.length:
+            raise InputError(f"{self.path}: became shorter while it was read; wait until it is written, and try again")
+        return data
+
+
+def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
+    """Lines of a text file (also .gz), cut between queries: neighbouring lines of one query are in one block.
 
     Args:
         path: the file.
@@ -34,65 +57,77 @@ def text_blocks(path: Path, *, size: int) -> Iterator[tuple[int, memoryview]]:
     Raises:
         InputError: the file cannot be read, or its gzip data are damaged.
     """
+    with _readable(path):
+        is_compressed = compression(path) is not None
+        with open_stream(path) if is_compressed else path.open("rb") as file:
+            offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+            if is_compressed:
+                file.seek(offset)
+                yield from _streamed(file, path, offset, size)
+            else:
+                yield from _found(file, path, offset, size)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        if compression(path):
-            with open_stream(path) as stream:
-                yield from _streamed(stream, size)
-        else:
-            with path.open("rb") as file:
-                yield from _mapped(file, size)
+        yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
 
 
-def _mapped(file: IO[bytes], size: int) -> Iterator[tuple[int, memoryview]]:
-    """A block is mapped, not read: two copies of every byte would take as long as counting it."""
-    all_ = os.fstat(file.fileno()).st_size
-    offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+def _found(file: IO[bytes], path: Path, offset: int, size: int) -> Iterator[TextBlock]:
+    """Only where blocks end is looked at: who counts them reads them, several at a time."""
+    whole = os.fstat(file.fileno()).st_size
     wanted = size
-    while offset < all_:
-        before = offset % mmap.ALLOCATIONGRANULARITY
-        length = min(before + wanted, all_ - offset + before)
-        window = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ, offset=offset - before)
-        end = length if offset - before + length == all_ else _last_query(window, before)
-        if end:
-            yield offset, memoryview(window)[before:end]
-            offset += end - before
-        wanted = size if end else 2 * wanted  # one query fills it all
+    while offset < whole:
+        end = min(offset + wanted, whole)
+        looked = min(_TAIL, end - offset)
+        stop = end if end == whole else 0
+        while not stop:
+            file.seek(end - looked)
+            stop = _last_query(file.read(looked))
+            if stop:
+                stop += end - looked
+            elif looked == end - offset:
+                break
+            looked = min(4 * looked, end - offset)
+        if stop:
+            yield TextBlock(path, offset, stop - offset)
+            offset = stop
+        wanted = size if stop else 2 * wanted  # one query fills it all
 
 
-def _streamed(stream: IO[bytes], size: int) -> Iterator[tuple[int, memoryview]]:
+def _streamed(stream: IO[bytes], path: Path, offset: int, size: int) -> Iterator[TextBlock]:
     kept = b""
-    offset = len(_BOM) if stream.read(len(_BOM)) == _BOM else 0
-    stream.seek(offset)
     while more := stream.read(max(size, len(kept))):
         end = _last_query(more)
         if not end:
             kept += more
             continue
         data = b"".join((kept, memoryview(more)[:end]))
-        yield offset, memoryview(data)
+        yield TextBlock(path, offset, len(data), data)
         offset += len(data)
         kept = more[end:]
     if kept:
-        yield offset, memoryview(kept)
+        yield TextBlock(path, offset, len(kept), kept)
 
 
-def _last_query(data: bytes | mmap.mmap, first: int = 0) -> int:
+def _last_query(data: bytes) -> int:
     """Where the lines of the last query begin, as far as they stand together; 0 where no other query is seen.
 
-    The line at `first` and what follows the last newline may be parts of lines, and tell nothing.
+    The first line and what follows the last newline may be parts of lines, and tell nothing.
     """
-    start = end = data.rfind(b"\n", first) + 1
+    start = end = data.rfind(b"\n") + 1
     last: list[bytes] = []
-    while line := data.rfind(b"\n", first, max(end - 1, first)) + 1:
-        field = data[line:end].split(None, 1)[:1]
-        if field and last and field != last:
+    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
+        first = data[line:end].split(None, 1)[:1]
+        if first and last and first != last:
             return start
-        if field:
-            last, start = field, line
+        if first:
+            last, start = first, line
         end = line
     return 0
 

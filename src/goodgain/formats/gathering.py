@@ -16,6 +16,7 @@ from goodgain.formats.run_file import Block, RunFile
 __all__ = ["gathered"]
 
 _ROW = "row in the file"
+_FILES = 200  # open at a time, at most: some systems allow 256
 _SHRUNK = 6  # what is compressed is about a sixth of itself
 
 
@@ -26,7 +27,7 @@ def gathered(file: RunFile) -> Iterator[Block]:
     room there as the run takes as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or compression(file.path) else 1)
-    parts = size // (2 * file.block) + 2
+    parts = min(size // (2 * file.block) + 2, _FILES)
     with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
         paths = [Path(folder, f"{part}.arrow") for part in range(parts)]
         _scatter(file, paths)

@@ -28,7 +28,7 @@ from goodgain.formats.trec import write_trec
 from goodgain.lazy_flattening import ranked_here, ranked_there
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["Run", "ScoredDoc", "check_run_options", "read_run", "run_of", "write_run"]
+__all__ = ["Run", "ScoredDoc", "check_run_options", "has_repeats", "read_run", "run_of", "write_run"]
 
 _LARGEST_FIRST = 10**15
 _EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
@@ -172,7 +172,10 @@ def run_of(
     errors: str,
     is_part: bool = False,
 ) -> Run:
-    """A run from columns as they were opened: checked, numbered and ranked; no word on an empty part."""
+    """A run from columns as they were opened: checked, numbered and ranked.
+
+    Of a part, nothing is told that depends on the others.
+    """
     columns = opened.collect_schema().names()
     if not is_text:
         opened, rows = no_bad_rows(typed(opened, RUN), rows, RUN, errors=errors)
@@ -190,7 +193,7 @@ def run_of(
         frame = empty_iterations_added(frame, first=first)
     if frame.is_empty() and not is_part:
         notice(f"{rows.label}: {_EMPTY_RUN}")
-    if not has_iterations and _has_repeats(frame):
+    if not has_iterations and not is_part and has_repeats(frame):
         notice(NO_ITERATIONS)
     return Run(frame, name=name, has_iterations=has_iterations)
 
@@ -235,7 +238,7 @@ def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
     return name, nw.from_native(frame), lines, True
 
 
-def _has_repeats(frame: pl.DataFrame) -> bool:
+def has_repeats(frame: pl.DataFrame) -> bool:
     results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
     return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
 

@@ -13,7 +13,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.formats.blocks import table_blocks, text_blocks
+from goodgain.formats.blocks import TextBlock, table_blocks, text_blocks
 from goodgain.formats.files import Content, compression, container, stem
 from goodgain.formats.frames import open_frame
 from goodgain.formats.places import FrameRows, Rows
@@ -48,11 +48,16 @@ class RunFile:
     has_iterations: bool
     block: int = 32 * 2**20
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its lines are all there is to know: missing iterations are added to rows, where any are to be."""
+        return self.is_text and self.gaps == "close"
+
     def blocks(self) -> Iterator[Block]:
         """The run cut between queries; a query whose rows stand apart is in several blocks."""
         if self.is_text:
-            for offset, text in text_blocks(self.path, size=self.block):
-                yield Block(self, text=text, offset=offset)
+            for text in text_blocks(self.path, size=self.block):
+                yield Block(self, text=text)
         else:
             for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
@@ -60,18 +65,17 @@ class RunFile:
 
 @dataclass(frozen=True)
 class Block:
-    """Some queries of a run: as text and where it begins, or as columns with the way back to their rows."""
+    """Some queries of a run: as text, or as columns with the way back to their rows."""
 
     file: RunFile
-    text: memoryview | None = None
-    offset: int = 0
+    text: TextBlock | None = None
     frame: pl.DataFrame | None = None
     rows: Rows | None = None
 
     @property
-    def plain_text(self) -> memoryview | None:
-        """The lines, where nothing but their fields decides what they mean."""
-        return self.text if self.file.gaps == "close" else None
+    def plain_text(self) -> TextBlock | None:
+        """The lines, where they are all there is to know."""
+        return self.text if self.file.is_plain else None
 
     @cached_property
     def run(self) -> Run:
@@ -92,7 +96,7 @@ class Block:
     def opened(self) -> tuple[Any, Rows]:
         """The columns as they stand, and the way back to their rows."""
         if self.text is not None:
-            content = Content(bytes(self.text), part_of=self.file.path, offset=self.offset)
+            content = Content(self.text.text(), part_of=self.file.path, offset=self.text.offset)
             frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
             return nw.from_native(frame), lines
         opened, rows = open_frame(self.frame, RUN)

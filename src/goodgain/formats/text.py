@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from goodgain.formats.files import Content
 from goodgain.formats.places import WHITE, TextLines, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 
-__all__ = ["QRELS_TEXT", "RUN_TEXT", "TextTable", "read_text"]
+__all__ = ["QRELS_TEXT", "RUN_TEXT", "TextTable", "read_text", "separator_of"]
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -46,6 +47,8 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
     Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
     as text otherwise. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
+    if content.data[:3] == _BOM and content.part_of is not None:  # begins a query id, as elsewhere in a file
+        return _read_line_by_line(content, table, label=label, skip=errors == "skip")
     if content.data[:3] == _BOM:
         content = content._replace(data=content.data[3:], path=None)
     frame = _read_clean(content, table)
@@ -66,7 +69,7 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
     """The columns if every line has its fields with one and the same separator, else None."""
     if not content.data[:1]:
         return pl.DataFrame(schema=_types(table, pl.Float64))
-    separator = "\t" if b"\t" in next(content.lines()) else " "
+    separator = separator_of(content.data)
     if content.has_any((WHITE + b"\0").replace(separator.encode(), b"")):
         return None
     whole = _types(table, pl.Int64)
@@ -82,6 +85,12 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
             continue
         return frame if _is_sound(frame, table) else None
     return None
+
+
+def separator_of(text: bytes | mmap.mmap) -> str:
+    """What stands between the fields of clean text, by its first line: a tab, or a blank."""
+    end = text.find(b"\n")
+    return "\t" if text.find(b"\t", 0, end if end >= 0 else len(text)) >= 0 else " "
 
 
 def _types(table: TextTable, numbers: Any) -> dict[str, Any]:
