@@ -248,3 +248,14 @@ def test_labels_below_minus_1_do_not_break_trec_eval() -> None:
     for name in ("Bpref", "infAP", "P(judged_only=True)@3"):
         with pytest.raises(gg.MeasureError, match="below -1"):
             gg.evaluate(qrels, run, name)
+
+
+@pytest.mark.parametrize("label", [-1, -2])
+def test_queries_with_labels_below_0_only_have_nothing_relevant(label: int) -> None:
+    """trec_eval looks for levels of relevance that such a query does not have, and at times never ends."""
+    qrels = {f"q{k}": {"a": label, "c": -1} for k in range(20)}
+    run = {f"q{k}": {"a": 2.0, "b": 1.0} for k in range(20)}
+    with no_notices():
+        scores = gg.evaluate(qrels, run, "nDCG@10 nDCG RR@10 R@100 AP P@3 Rprec NumRet NumRel CG")
+    assert scores.mean() == dict.fromkeys(scores.mean(), 0.0) | {"NumRet": 40.0}
+    assert len(scores.per_query) == 20 * 10

@@ -319,3 +319,32 @@ def test_the_queries_that_a_notice_names_do_not_depend_on_blocks(tmp_path: Path)
     assert told == [told[0]] * 3
     assert "'q0'" in told[0]
     assert "'x10'" in told[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\n\n \n"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_large_file_without_a_row_is_an_empty_run(tmp_path: Path, content: bytes, compressed: bool) -> None:
+    path = tmp_path / f"agent.run{'.gz' if compressed else ''}"
+    path.write_bytes(gzip.compress(content) if compressed else content)
+    for run in (path, in_blocks(path, block=10)):
+        with pytest.warns(gg.GoodgainNotice) as told:
+            scores = gg.evaluate({"q7": {"d1": 2}}, run, "CG SRE nDCG@10")
+        assert [str(notice.message).startswith(f"{path}: the run is empty") for notice in told] == [True]
+        assert scores.mean() == {"CG": 0.0, "SRE": 0.0, "nDCG@10": 0.0}
+
+
+@pytest.mark.parametrize("name", ["agent.run.gz", "agent.run.zst"])
+def test_a_large_file_is_what_its_name_says(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_file, "LARGE", 10)
+    (tmp_path / name).write_text("".join(LINES))
+    with pytest.raises(gg.InputError, match="although its name says so"):
+        gg.evaluate({"q7": {"d1": 2}}, tmp_path / name, "CG")
+
+
+@pytest.mark.parametrize("block", [60, 10_000])
+def test_two_byte_order_marks_are_one_and_a_letter(tmp_path: Path, block: int) -> None:
+    path = tmp_path / "agent.run"
+    path.write_text("\ufeff\ufeffq0 1 d1 1 1 t\n" + "".join(LINES), encoding="utf-8")
+    qrels = gg.read_qrels({"q0": {"d1": 2}, "\ufeffq0": {"d1": 3}})
+    same_scores(qrels, in_blocks(path, block=block), path, OURS)
+    assert gg.evaluate({"\ufeffq0": {"d1": 3}}, path, "CG")["CG"] == 3.0

@@ -144,11 +144,18 @@ def test_ids_that_begin_or_end_alike_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"\n", b"q", b"q 1 d 1 1", b"q 1 d 1 1 ", b" q 1 d 1 1 t", b"q 1 d 1 1 t ", b"q +1 d 1 1 t"]
+    "text",
+    [b"", b"\n", b"q", b"q 1 d 1 1", b"q 1 d 1 1 ", b" q 1 d 1 1 t", b"q 1 d 1 1 t ", b"q +1 d 1 1 t", b"q -0 d 1 1 t"],
 )
 def test_what_is_no_plain_line_is_refused(text: bytes) -> None:
     found = scanned(text, judgments_of(QRELS.frame), rels=RELS, first=1)
     assert found is None or found.queries.is_empty()
+
+
+def test_ids_of_a_million_bytes() -> None:
+    query, doc = "q" * 2**20, "d" * 2**20
+    text = f"{query} 1 {doc} 1 2 t\n{query} 1 {doc}e 2 1 t\n{query}x 1 {doc} 1 1 t\n"
+    assert compared(text.encode(), gg.read_qrels({query: {doc: 3, f"{doc}e": 2}, "q": {doc: 2}}))
 
 
 def test_a_last_line_without_an_end_is_a_line() -> None:

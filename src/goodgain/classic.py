@@ -156,20 +156,25 @@ class _Forms:
     def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
         self._labels = labels
         self._ranking = ranking.select(Run.columns)
-        self._dicts: dict[Labelling | None, dict[str, dict[str, Any]]] = {}
+        self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
+        self._has_low_labels = bool((labels.get_column("relevance") < 0).any())
 
-    def qrels(self, labelling: Labelling, *, as_frame: bool) -> Any:
-        labels = self._labels.with_columns(labelling.relevance)
-        if as_frame:
-            return labels.to_pandas()
-        return self._dict(
-            labelling, labels.with_columns(pl.col("relevance").clip(lower_bound=LOWEST_LABEL)), "relevance"
-        )
+    def qrels_frame(self, labelling: Labelling) -> Any:
+        return self._labels.with_columns(labelling.relevance).to_pandas()
+
+    def qrels(self, labelling: Labelling, *, for_trec_eval: bool) -> dict[str, dict[str, Any]]:
+        relevance = pl.col("relevance").clip(lower_bound=LOWEST_LABEL)
+        if (
+            for_trec_eval and self._has_low_labels
+        ):  # it looks for levels of relevance that a query without any label from 0 does not have
+            relevance = pl.when(relevance.max().over("query_id") < 0).then(0).otherwise(relevance)
+        frame = self._labels.with_columns(labelling.relevance).with_columns(relevance.alias("relevance"))
+        return self._dict((labelling, for_trec_eval), frame, "relevance")
 
     def run(self, *, as_frame: bool) -> Any:
         return self._ranking.to_pandas() if as_frame else self._dict(None, self._ranking, "score")
 
-    def _dict(self, key: Labelling | None, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    def _dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
         if key not in self._dicts:
             self._dicts[key] = _as_dict(frame, value)
         return self._dicts[key]
@@ -180,7 +185,11 @@ def _calculated(
 ) -> Iterable[ir_measures.Metric]:
     """Hand a provider the form it would make itself: what is made in columns here is made row by row there."""
     frames = host.NAME in ("runtime", "ranx")
-    qrels = forms.qrels(labelling, as_frame=frames or host.NAME == "pyndeval")  # column 2 is pyndeval's subtopic
+    qrels = (
+        forms.qrels_frame(labelling)  # column 2 is pyndeval's subtopic
+        if frames or host.NAME == "pyndeval"
+        else forms.qrels(labelling, for_trec_eval=host.NAME == "pytrec_eval")
+    )
     run = forms.run(as_frame=frames)
     try:
         return list(host.iter_calc(measures, qrels, run))

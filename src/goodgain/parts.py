@@ -19,7 +19,7 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.blocks import TextBlock
 from goodgain.formats.gathering import gathered
 from goodgain.formats.order import tell_contradictions
-from goodgain.formats.run import NO_ITERATIONS, has_repeats
+from goodgain.formats.run import EMPTY_RUN, NO_ITERATIONS, has_repeats
 from goodgain.formats.run_file import Block, RunFile, open_run
 from goodgain.text_counting import Scan, judgments_of, scanned
 
@@ -82,14 +82,16 @@ def over_parts(
     if isinstance(run, Run):
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
         return consume(iter([Part(tallied, None if order is None else run.flattened(order), run)]))
+    label = str(run.path)
     with suppress(_ScatteredError):
-        return consume(_parts(run.blocks(), qrels, rels, order))
-    return consume(
-        _parts(gathered(run), qrels, rels, order)
-    )  # out of reach of the error, which holds the first attempt
+        return consume(_parts(run.blocks(), qrels, rels, order, label=label))
+    # out of reach of the error, which holds all of the first attempt
+    return consume(_parts(gathered(run), qrels, rels, order, label=label))
 
 
-def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None) -> Iterator[Part]:
+def _parts(
+    blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None, *, label: str
+) -> Iterator[Part]:
     contradicting = 0
     repeats_without_iterations = False
     met: set[str] = set()
@@ -111,6 +113,8 @@ def _parts(blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: 
         met.update(query_ids)
         contradicting += found.contradicting if found else 0
         yield Part(tallied, found.ranking if found else None, run)
+    if not met:
+        notice(f"{label}: {EMPTY_RUN}")
     tell_contradictions(contradicting)
     if repeats_without_iterations:
         notice(NO_ITERATIONS)

@@ -16,10 +16,10 @@ import zstandard
 from goodgain.errors import InputError
 from goodgain.writing import why
 
-__all__ = ["Content", "compression", "container", "open_stream", "read_bytes", "stem"]
+__all__ = ["COMPRESSED", "Content", "compression", "container", "open_stream", "read_bytes", "stem"]
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_COMPRESSED = (".gz", ".zst")
+COMPRESSED = (".gz", ".zst")
 _PIECE = 2**20
 #: What stands in a file, by the ending of its name; every other name is TREC text.
 _CONTAINERS = {
@@ -35,13 +35,13 @@ _CONTAINERS = {
 
 def stem(path: Path) -> str:
     """The name of a file without its ending (and .gz, .zst): what a system is called."""
-    return Path(path.stem if path.suffix.lower() in _COMPRESSED else path.name).stem
+    return Path(path.stem if path.suffix.lower() in COMPRESSED else path.name).stem
 
 
 def container(path: Path) -> str:
     """What the name of a file says it holds: `text`, `jsonl`, `parquet` or `arrow`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return _CONTAINERS.get(suffixes[-1], "text") if suffixes else "text"
 
@@ -108,7 +108,7 @@ def read_bytes(path: Path) -> Content:
         return Content(_gunzip(path, content))
     if content[:4] == _ZSTD:
         return Content(_unzstd(path, content))
-    if path.suffix.lower() in _COMPRESSED:
+    if path.suffix.lower() in COMPRESSED:
         raise InputError(
             f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
         )

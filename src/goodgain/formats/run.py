@@ -31,7 +31,7 @@ from goodgain.schema import EMPTY_DOC, RUN
 __all__ = ["Run", "ScoredDoc", "check_run_options", "has_repeats", "read_run", "run_of", "write_run"]
 
 _LARGEST_FIRST = 10**15
-_EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
+EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
 NO_ITERATIONS = "no iterations in this run: read it with goodgain.read_run"
 
 
@@ -192,7 +192,7 @@ def run_of(
     if gaps == "empty" and has_iterations:
         frame = empty_iterations_added(frame, first=first)
     if frame.is_empty() and not is_part:
-        notice(f"{rows.label}: {_EMPTY_RUN}")
+        notice(f"{rows.label}: {EMPTY_RUN}")
     if not has_iterations and not is_part and has_repeats(frame):
         notice(NO_ITERATIONS)
     return Run(frame, name=name, has_iterations=has_iterations)
@@ -205,7 +205,7 @@ def _lazy_run(
     if gaps == "empty" and has_iterations:
         frame = empty_iterations_added_there(frame, first=first)
     if not len(collected(frame.select("query_id").head(1))):
-        notice(f"{rows.label}: {_EMPTY_RUN}")
+        notice(f"{rows.label}: {EMPTY_RUN}")
     if not has_iterations:
         results = (
             frame.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))

@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.formats.blocks import TextBlock, table_blocks, text_blocks
-from goodgain.formats.files import Content, compression, container, stem
+from goodgain.formats.files import COMPRESSED, Content, compression, container, stem
 from goodgain.formats.frames import open_frame
 from goodgain.formats.places import FrameRows, Rows
 from goodgain.formats.run import Run, check_run_options, read_run, run_of
@@ -56,8 +56,12 @@ class RunFile:
     def blocks(self) -> Iterator[Block]:
         """The run cut between queries; a query whose rows stand apart is in several blocks."""
         if self.is_text:
+            block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
-                yield Block(self, text=text)
+                block = Block(self, text=text)
+                yield block
+            if block is None:
+                yield Block(self, text=TextBlock(self.path, 0, 0, b""))
         else:
             for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
@@ -130,6 +134,8 @@ def _large(path: Path, *, gaps: str, first: int) -> RunFile | None:
         size = path.stat().st_size
         if kind == "text":
             compressed = compression(path)
+            if path.suffix.lower() in COMPRESSED and not compressed:
+                return None
             if compressed != "zst" and size > (LARGE_COMPRESSED if compressed else LARGE):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:

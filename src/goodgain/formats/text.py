@@ -47,10 +47,10 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
     Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
     as text otherwise. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
-    if content.data[:3] == _BOM and content.part_of is not None:  # begins a query id, as elsewhere in a file
-        return _read_line_by_line(content, table, label=label, skip=errors == "skip")
-    if content.data[:3] == _BOM:
+    if content.data[:3] == _BOM and content.part_of is None:
         content = content._replace(data=content.data[3:], path=None)
+    if content.data[:3] == _BOM:  # begins a query id, as elsewhere in a file; Polars would drop it
+        return _read_line_by_line(content, table, label=label, skip=errors == "skip")
     frame = _read_clean(content, table)
     if frame is None and not content.has_any(b"\0"):
         frame = _read_clean(_one_blank_between_fields(content), table)

@@ -27,7 +27,7 @@ __all__ = [
     "same",
 ]
 
-BLANK, NEWLINE, PLUS, MINUS, _DOT, _ZERO, _NINE = 32, 10, 43, 45, 46, 48, 57
+BLANK, NEWLINE, PLUS, MINUS, _DOT, ZERO, _NINE = 32, 10, 43, 45, 46, 48, 57
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0xD6E8FEB86659FD93)
 _FINITE = 200  # digits of a number that is finite for sure, with an exponent of two digits
 
@@ -90,15 +90,15 @@ def first_slot(value: Any, size: int) -> Any:
 def digits(text: Any, position: int) -> tuple[int, int]:
     """Where digits end, and the number they make."""
     number = 0
-    while _ZERO <= text[position] <= _NINE:
-        number = number * 10 + int64(text[position]) - _ZERO
+    while ZERO <= text[position] <= _NINE:
+        number = number * 10 + int64(text[position]) - ZERO
         position += 1
     return position, number
 
 
 @inlined
 def _digits_end(text: Any, position: int) -> int:
-    while _ZERO <= text[position] <= _NINE:
+    while ZERO <= text[position] <= _NINE:
         position += 1
     return position
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from goodgain.scanning.arguments import Bytes, Floats, Hashes, Ints, inlined
-from goodgain.scanning.fields import MINUS, NEWLINE, PLUS, digits, field, first_slot, number_end, repeated, same
+from goodgain.scanning.fields import MINUS, NEWLINE, PLUS, ZERO, digits, field, first_slot, number_end, repeated, same
 from goodgain.scanning.judgments import number_of
 
 __all__ = ["COUNTS", "FIRSTS", "KNOWN", "QUERIES", "copy_texts", "count_lines", "scan_lines"]
@@ -154,7 +154,8 @@ def scan_lines(
         position, found = digits(text, start)
         if is_new:
             word = start
-            is_word = position == start and text[position] != PLUS
+            is_number = text[start] == PLUS or (text[start] == MINUS and text[start + 1] == ZERO)  # +1, -0: for readers
+            is_word = position == start and not is_number
             if is_word:
                 position, _ = field(text, start)
             word_length = position - start
