@@ -60,9 +60,9 @@ def judgments_of(qrels: pl.DataFrame) -> Judgments:
     rows = qrels.height
     query_text, query_offsets = _layout(qrels.get_column("query_id"))
     numbers, query_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    room, count = _ROOM, -1
+    room, count = 1 << (2 * qrels.get_column("query_id").approx_n_unique()).bit_length(), -1
     while count < 0:
-        room *= 8
+        room *= 2
         slots = np.full(room, -1, np.int64)
         count = kernels()["number_ids"](query_text, query_offsets, rows, slots, room, numbers, query_rows)
     doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
