@@ -60,7 +60,8 @@ def judgments_of(qrels: pl.DataFrame) -> Judgments:
     rows = qrels.height
     query_text, query_offsets = _layout(qrels.get_column("query_id"))
     numbers, query_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    room, count = 1 << (2 * qrels.get_column("query_id").approx_n_unique()).bit_length(), -1
+    about: int = qrels.select(pl.col("query_id").approx_n_unique()).item()
+    room, count = 1 << (2 * about).bit_length(), -1
     while count < 0:
         room *= 2
         slots = np.full(room, -1, np.int64)
@@ -77,7 +78,7 @@ def _layout(ids: pl.Series) -> tuple[Any, Any]:
     """The bytes of all texts, and where each begins."""
     array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, text = array.buffers()
-    return np.frombuffer(text, np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1]
+    return np.frombuffer(text or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1]
 
 
 def scanned(
