@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from goodgain.compiled import kernels
 from goodgain.formats.text import RUN_TEXT, separator_of
@@ -175,6 +174,8 @@ def _is_utf8(text: bytes) -> bool:
 
 def _texts(data: Any, offsets: Any, lengths: Any) -> pl.Series:
     """The texts that stand at these places of a block."""
+    import pyarrow as pa  # large files alone need it
+
     begins = np.concatenate([[0], np.cumsum(lengths)])
     copied = np.empty(begins[-1], np.uint8)
     offsets, lengths = np.ascontiguousarray(offsets), np.ascontiguousarray(lengths)
