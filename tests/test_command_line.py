@@ -236,3 +236,9 @@ def test_the_real_sessions_agree_with_ir_measures() -> None:
     measures = [ir_measures.parse_measure(name) for name in names.split()]
     found = ir_measures.calc_aggregate(measures, gg.read_qrels(files[0]), gg.read_run(files[1]))
     assert printed == pytest.approx({str(measure): value for measure, value in found.items()}, abs=1e-12, rel=1e-12)
+
+
+def test_what_is_heavy_waits_until_it_is_needed() -> None:
+    heavy = ["numba", "pandas", "pyarrow", "ranx", "rich", "scipy"]
+    code = f"import sys, goodgain; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
