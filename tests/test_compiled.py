@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,10 @@ def test_a_text_that_needs_more_than_itself_is_told(kept: Path) -> None:
 def test_an_array_of_another_type_or_with_gaps_is_refused(array: np.ndarray) -> None:  # type: ignore[type-arg]  # of any
     with pytest.raises(TypeError, match="Bytes"):
         compiled.kernels()["count_lines"](array, 4)
+
+
+def test_what_numba_does_not_compile_is_told_as_what_cannot_be_loaded(tmp_path: Path) -> None:
+    code = "from goodgain.compiled import kernels; kernels()"
+    places = {"NUMBA_DISABLE_JIT": "1", "PYTHONPYCACHEPREFIX": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | places)
+    assert done.stderr.splitlines()[-1].startswith("ImportError: it does not compile")

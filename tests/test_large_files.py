@@ -293,7 +293,7 @@ def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, mo
     path = tmp_path / "agent.run"
     path.write_text("".join(LINES))
     qrels = gg.read_qrels({"q7": {"d1": 2}})
-    with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be loaded \(Numba needs NumPy") as told:
+    with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be used \(Numba needs NumPy") as told:
         gg.evaluate(qrels, in_blocks(path, block=150), OURS)
     assert len(told) == 1
     same_scores(qrels, in_blocks(path, block=150), path, f"{OURS} {CLASSIC}")

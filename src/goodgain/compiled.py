@@ -36,7 +36,11 @@ Kept = dict[str, dict[str, Any]]  # of each kernel: parameters, name (in the tex
 
 
 def kernels() -> Kernels:
-    """Kernel by name; each takes whole numbers and arrays of the types it is declared with, and gives a number."""
+    """Kernel by name; each takes whole numbers and arrays of the types it is declared with, and gives a number.
+
+    Raises:
+        ImportError: numba cannot be loaded, or does not compile them.
+    """
     with _once:
         return _kernels()
 
@@ -99,6 +103,7 @@ def _loaded(kept: Kept) -> Kernels:
 def _made() -> Kernels:
     """The kernels from numba, and kept for the next process where there is a place for them."""
     from numba import cfunc, types
+    from numba.core.errors import NumbaError
 
     from goodgain import scanning
 
@@ -109,7 +114,10 @@ def _made() -> Kernels:
         function = getattr(scanning, name)
         parameters = [str(parameter.annotation) for parameter in inspect.signature(function).parameters.values()]
         signature = types.int64(*(pointers.get(parameter, types.int64) for parameter in parameters))
-        compiled: Any = cfunc(signature)(function)
+        try:
+            compiled: Any = cfunc(signature)(function)
+        except NumbaError as error:  # another version of it, or NUMBA_DISABLE_JIT
+            raise ImportError(f"it does not compile {name}: {str(error).splitlines()[0]}") from error
         made[name] = _callable(parameters, compiled.address, compiled)
         kept[name] = {"parameters": parameters, "name": compiled.native_name, "text": compiled.inspect_llvm()}
     if not any(_OUTSIDE.search(kernel["text"]) for kernel in kept.values()):

@@ -144,9 +144,7 @@ def _scanning(qrels: Qrels, rels: Sequence[float], *, with_ranking: bool) -> Cal
     try:
         judgments = judgments_of(qrels.frame)
     except ImportError as error:
-        notice(
-            f"numba cannot be loaded ({error}): large files of text are read as others are, in several times the time"
-        )
+        notice(f"numba cannot be used ({error}): large files of text are read as others are, in several times the time")
         return lambda _text, *, first: None
 
     def scan(text: TextBlock, *, first: int) -> Scan | None:
