@@ -101,8 +101,12 @@ def format_of(path: Path, head: Head) -> Format:
     if claims:
         names = " and ".join(found.name for found in claims)
         raise InputError(f"{path}: could be {names}; say which with format=")
-    what = "is empty" if not head.raw.strip() else f"is in no known trace format (it looks like {head.kind})"
-    raise InputError(f"{path}: {what}; give its format with format= ({', '.join(known)})")
+    if not head.raw.strip():
+        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
+    raise InputError(
+        f"{path}: is in no known trace format (it looks like {head.looks_like}); give its format with format= "
+        f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
+    )
 
 
 def _claims(found: Format, path: Path, head: Head) -> bool:

@@ -9,16 +9,23 @@ from goodgain.traces.checks import kind_of, place, wrong
 from goodgain.traces.keys import text_of
 from goodgain.traces.pivot import UNANSWERED, Step, ToolCall, Trace, Turn
 
-__all__ = ["Conversation", "has_messages", "messages_of", "metadata_query_id", "said"]
+__all__ = ["Conversation", "has_messages", "hosted_searches", "messages_of", "metadata_query_id", "said"]
 
 #: Where a log keeps the query's id, the best first.
 _QUERY_IDS = ("query_id", "question_id", "qid")
+#: More searches than this no answer makes.
+_MOST_SEARCHES = 1000
 
 
 class Conversation:
-    """A trace in the making. Messages are told in their order; `trace` hands out what came of them."""
+    """A trace in the making. Messages are told in their order; `trace` hands out what came of them.
+
+    Attributes:
+        hosted: how many searches of the model's vendor were told, where a format counts them.
+    """
 
     def __init__(self) -> None:
+        self.hosted = 0
         self._turns: list[Turn] = []
         self._user_spoke = False
         self._calls: dict[str, list[ToolCall]] = {}
@@ -54,6 +61,12 @@ class Conversation:
     def knows(self, call_id: str | None) -> bool:
         """Whether a call of this id was made."""
         return call_id is not None and call_id in self._calls
+
+    def waits(self, call_id: str | None, name: str | None) -> bool:
+        """Whether a call waits for an answer with this id or, without one, of the tool of this name."""
+        if call_id is not None:
+            return call_id in self._calls
+        return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def again(self, call: ToolCall) -> None:
         """A copy of a call, sent again with the history: of the two, the one with an answer counts."""
@@ -98,6 +111,17 @@ class Conversation:
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(turns, at, query_id=query_id, record=record)
+
+
+def hosted_searches(usage: Any) -> int:
+    """How many searches a vendor ran for an answer, as the answer's usage counts them; 0 where it counts none."""
+    if not isinstance(usage, dict):
+        return 0
+    for counts in (usage, *usage.values()):
+        number = counts.get("web_search_requests") if isinstance(counts, dict) else None
+        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= _MOST_SEARCHES:
+            return number
+    return 0
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:

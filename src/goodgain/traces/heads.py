@@ -14,6 +14,10 @@ HEAD_SIZE = 256 * 1024
 _JSON_LINES = (".jsonl", ".ndjson")
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP = b"PK\x03\x04"
+#: Files that hold no text, by how they begin.
+_OTHERS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
+_SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
 class Head:
@@ -79,6 +83,20 @@ class Head:
             members = record if isinstance(record, list) else [record]
             found += [member for member in members if isinstance(member, dict)]
         return found
+
+    @property
+    def looks_like(self) -> str:
+        """What the file holds, in words for an error: `jsonl, objects with the keys type, message, sessionId`."""
+        first = next(iter(self.objects), None)
+        if first is not None:
+            keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
+            return f"{self.kind}, objects with the keys {keys}"
+        for start, name in _OTHERS.items():
+            if self.raw.startswith(start):
+                return name
+        if self.kind == "text" and _EVENTS.match(self.raw):
+            return "text, a stream of server-sent events"
+        return self.kind
 
     @cached_property
     def text(self) -> str:

@@ -16,13 +16,33 @@ import msgspec
 
 from goodgain.traces.tools import queries_of
 
-__all__ = ["UNANSWERED", "Pairs", "Result", "SearchCall", "Status", "Step", "ToolCall", "Trace", "Turn", "Unanswered"]
+__all__ = [
+    "UNANSWERED",
+    "Pairs",
+    "Result",
+    "SearchCall",
+    "Status",
+    "Step",
+    "ToolCall",
+    "Trace",
+    "Turn",
+    "Unanswered",
+    "Unknown",
+]
 
 #: What became of a search. `unparsed`: there is output that nobody could read; `unrecorded`: the log lacks the output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
 
 #: name -> value, in the order found.
 Pairs = tuple[tuple[str, str], ...]
+
+
+class Unknown(msgspec.Struct, frozen=True, gc=False):
+    """Something in a log that a format does not understand: what it is, where it stands, and what was expected."""
+
+    what: str
+    at: str
+    expected: str = ""
 
 
 class Unanswered(Enum):
@@ -78,6 +98,8 @@ class ToolCall(msgspec.Struct, gc=False):
         failed: the log says that the call failed.
         is_search: None: judged by the tool's name. True or False: known by what the call does.
         remedy: what would have recorded the results, for calls that lack them.
+        may_lack: the format leaves the output of single calls empty: such a call is unrecorded, and is counted in a
+            notice rather than raised as an error.
         doc_type: the type of every result (`passage`), where the tool knows it.
         queries: where they are not found in `arguments`.
         at: the place in the log.
@@ -92,6 +114,7 @@ class ToolCall(msgspec.Struct, gc=False):
     failed: bool = False
     is_search: bool | None = None
     remedy: str = ""
+    may_lack: bool = False
     doc_type: str | None = None
     queries: tuple[str, ...] | None = None
 
@@ -129,6 +152,7 @@ class Trace(msgspec.Struct, gc=False):
         number: its place in a file of several traces, from 1; None where the file is the trace.
         record: the object it was read from, for query ids by field path.
         at: the place in the log.
+        unknown: what the format did not understand in it. A trace with any of this and no search is an error.
     """
 
     turns: list[Turn]
@@ -139,3 +163,4 @@ class Trace(msgspec.Struct, gc=False):
     run: str | None = None
     number: int | None = None
     record: Any = None
+    unknown: list[Unknown] = msgspec.field(default_factory=list)

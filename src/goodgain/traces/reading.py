@@ -17,13 +17,14 @@ import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.traces.adapters import Format
+from goodgain.traces.checks import place
 from goodgain.traces.files import Paths, Piece, Task, head_and_format, tasks, trace_files
 from goodgain.traces.naming import Names, query_id_of, system_of
 from goodgain.traces.options import QueryId, ReadOptions
 from goodgain.traces.payloads import Parse
 from goodgain.traces.pivot import Trace
 from goodgain.traces.rows import Rows, joined
-from goodgain.traces.searches import UnrecordedError, queries_in
+from goodgain.traces.searches import UnrecordedError, check_blank, queries_in
 from goodgain.traces.sources import Source, base_name
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate
@@ -143,6 +144,7 @@ def read_batches(
         if progress is not None:
             progress(done, total)
         yield batch.value
+    check_blank(summary)
 
 
 def _batches(
@@ -268,12 +270,15 @@ def _traces(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tu
         head, form = head_and_format(piece.path, piece.format if options.format == "auto" else options.format)
         source = Source(
             piece.path, head, summary, citations=options.citations, reranked=options.reranked, skip=skip,
-            span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
+            is_search=options.is_search_tool, span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
         )  # fmt: skip
         count = 0
         for trace in form.read(source):
             count += 1
+            trace.unknown += source.take_unknown()
             yield trace, form, source.read
+        for unknown in source.take_unknown():  # what stands in no trace
+            summary.not_understood(unknown.what, place(unknown.at))
         if not count and summary.errors == errors and piece.span is None:
             raise InputError(
                 f"{piece.path}: holds no trace that {form.name} can read; give another format with format="

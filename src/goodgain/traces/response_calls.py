@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from goodgain.traces.checks import a_list, a_text, an_object, id_text, optional_text, wrong
+from goodgain.traces.jsontext import NotJSONError, loads
 from goodgain.traces.pivot import UNANSWERED, ToolCall
 from goodgain.traces.sources import Source
 
-__all__ = ["CLIENT_CALLS", "call_of"]
+__all__ = ["CLIENT_CALLS", "call_of", "encrypted"]
 
 #: Calls of the client's own tools, and where each has its arguments.
 CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -19,6 +20,7 @@ _OTHER_CALLS = {
 }
 _OTHER_ACTIONS = {"open_page", "find", "find_in_page"}
 _WEB_REMEDY = 'record them with include=["web_search_call.action.sources"]'
+_CODEX_REMEDY = "Codex encrypts what its web tool returns"
 _FILE_REMEDY = 'record them with include=["file_search_call.results"]'
 
 
@@ -27,7 +29,10 @@ def call_of(source: Source, kind: str, item: dict[str, Any], at: str) -> ToolCal
     if kind in CLIENT_CALLS:
         name = a_text(item.get("name"), f"{at}/name")
         call_id = id_text(item.get("call_id"), f"{at}/call_id")
-        return ToolCall(name, at, call_id, item.get(CLIENT_CALLS[kind]))
+        arguments = item.get(CLIENT_CALLS[kind])
+        if (item.get("namespace"), name) == ("web", "run"):
+            return _web_run(arguments, call_id, at)
+        return ToolCall(name, at, call_id, arguments)
     call_id = id_text(item.get("id"), f"{at}/id")
     if kind == "web_search_call":
         return _web_search(source, item, call_id, at)
@@ -47,7 +52,37 @@ def call_of(source: Source, kind: str, item: dict[str, Any], at: str) -> ToolCal
         )
     if kind in _OTHER_CALLS:
         return ToolCall(kind, at, call_id, is_search=False, output=None)
+    if kind.endswith("_search_call"):
+        name = item.get("name")
+        return ToolCall(
+            name if isinstance(name, str) and name else kind, at, call_id, item.get("arguments", item.get("action")),
+            is_search=True, remedy=f"in a form that is read: items of type {kind!r} are not",
+            failed=item.get("status") == "failed",
+        )  # fmt: skip
     return None
+
+
+def encrypted(output: Any) -> bool:
+    """Whether an output is encrypted, as Codex keeps what its searches gave back."""
+    return isinstance(output, list) and any(
+        isinstance(part, dict) and part.get("type") == "encrypted_content" for part in output
+    )
+
+
+def _web_run(arguments: Any, call_id: str | None, at: str) -> ToolCall:
+    """The web tool of Codex: it searches, opens pages and finds in them, as its arguments say."""
+    asked = arguments
+    if isinstance(arguments, str):
+        try:
+            asked = loads(arguments)
+        except NotJSONError:
+            raise wrong(at, "arguments of web.run as JSON", arguments) from None
+    queries = an_object(asked, at).get("search_query")
+    texts = [query.get("q") for query in queries if isinstance(query, dict)] if isinstance(queries, list) else []
+    return ToolCall(
+        "web.run", at, call_id, arguments, is_search=bool(queries), remedy=_CODEX_REMEDY,
+        queries=tuple(text for text in texts if isinstance(text, str)),
+    )  # fmt: skip
 
 
 def _web_search(source: Source, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall | None:
@@ -56,7 +91,7 @@ def _web_search(source: Source, item: dict[str, Any], call_id: str | None, at: s
     if kind in _OTHER_ACTIONS:
         return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
     if kind not in (None, "search"):
-        source.not_understood(f"action of type {kind!r} in a web_search_call")
+        source.not_understood(f"action of type {kind!r} in a web_search_call", f"{at}/action", "search or open_page")
         return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
     found = action.get("sources")
     urls = UNANSWERED if found is None else [_source(one, f"{at}/action/sources") for one in a_list(found, at)]
@@ -81,6 +116,8 @@ def _file_hit(hit: Any, at: str) -> dict[str, Any]:
 
 
 def _source(source: Any, at: str) -> dict[str, Any]:
-    """A source of a web search: a URL and no more."""
+    """A source of a web search: a URL and no more, or the name of an interface that answered."""
     found = an_object(source, at)
+    if found.get("url") is None and found.get("name"):
+        return {"title": a_text(found["name"], f"{at}/name"), "type": found.get("type")}
     return {"url": a_text(found.get("url"), f"{at}/url")}

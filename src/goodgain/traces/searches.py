@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.checks import place
+from goodgain.traces.keys import text_of
 from goodgain.traces.options import ReadOptions
+from goodgain.traces.outcomes import says_nothing_found
 from goodgain.traces.payloads import Outcome, read_output
 from goodgain.traces.pivot import UNANSWERED, SearchCall, ToolCall, Trace, Turn
 from goodgain.traces.summary import Summary
 
-__all__ = ["Query", "queries_in"]
+__all__ = ["Query", "UnrecordedError", "check_blank", "queries_in"]
 
 #: Where the summary counts searches without results, by their status.
 _COUNTED = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
@@ -36,6 +38,8 @@ def queries_in(trace: Trace, options: ReadOptions, iteration: str, summary: Summ
     """
     used = trace.turns if options.turns == "all" else trace.turns[-1:]
     read = [_query(trace, turn, options, iteration, summary) for turn in used]
+    for unknown in trace.unknown:
+        summary.not_understood(unknown.what, place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
@@ -54,7 +58,7 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
             if not (is_search(call.tool) if counts is None else counts):
                 summary.skipped_tools[call.tool] += 1
                 continue
-            search = _search(call, options) if isinstance(call, ToolCall) else _checked(call, options)
+            search = _search(call, options, summary) if isinstance(call, ToolCall) else _checked(call, options)
             _count(search, summary)
             searches.append(search)
         if not searches:
@@ -67,7 +71,9 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
             else:
                 iterations.append(group)
     summary.iterations += len(iterations)
-    summary.without_search += not iterations and not skipped
+    if not iterations and not skipped:
+        summary.without_search += 1
+        _check_understood(trace)
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
     # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
@@ -75,10 +81,30 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
     return Query(turn, own_id, iterations, skipped > 0)
 
 
-def _search(call: ToolCall, options: ReadOptions) -> SearchCall:
+def _check_understood(trace: Trace) -> None:
+    """Check that a trace was understood of which a query never searched.
+
+    Raises:
+        InputError: it has something that a format does not understand, which may have been a search.
+    """
+    if trace.unknown:
+        first = trace.unknown[0]
+        expected = f" (expected: {first.expected})" if first.expected else ""
+        raise InputError(
+            f"{place(first.at)}: {first.what} is not understood{expected}, and no search was found in the trace, so "
+            "that it may have been one; name the format with format=, write the log in a format that is read, or pass "
+            "over such traces with errors='skip'"
+        )
+
+
+def _search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
     outcome = _outcome(call, options)
     if outcome.status in ("unrecorded", "unparsed"):
-        _insist(call, outcome.status, call.remedy, options)
+        if call.may_lack and outcome.status == "unrecorded" and options.unrecorded == "raise":
+            summary.blank += 1
+            summary.first_blank = summary.first_blank or place(call.at)
+        else:
+            _insist(call, outcome.status, call.remedy, options)
     asked = call.queries if call.queries is not None else call.arguments
     return SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
 
@@ -101,6 +127,19 @@ def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: Read
         raise InputError(f"{where} has output from which no results can be read ({shown}); {_UNPARSED_REMEDY}")
 
 
+def check_blank(summary: Summary) -> None:
+    """Check that a reading did not find an empty text in place of the results of every search.
+
+    Raises:
+        UnrecordedError: it did, so that no log records what searches returned.
+    """
+    if summary.blank and summary.blank == sum(summary.searches.values()):
+        raise UnrecordedError(
+            f"{summary.first_blank}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            "write a log that records them, or say unrecorded='empty' to count them as having found nothing"
+        )
+
+
 class UnrecordedError(InputError):
     """A search whose results the log lacks; errors='skip' does not pass over it: that would falsify every measure."""
 
@@ -119,7 +158,7 @@ def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     if outcome.results:
         return outcome
     if call.failed:
-        return Outcome("error")
+        return Outcome("empty" if says_nothing_found(text_of(call.output) or "") else "error")
     return Outcome("unrecorded") if call.output is UNANSWERED and call.spare is UNANSWERED else outcome
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -16,8 +16,9 @@ from goodgain.errors import InputError
 from goodgain.traces.checks import place
 from goodgain.traces.heads import HEAD_SIZE, Head
 from goodgain.traces.jsontext import NotJSONError, loads
-from goodgain.traces.pivot import Trace
+from goodgain.traces.pivot import Trace, Unknown
 from goodgain.traces.summary import Summary
+from goodgain.traces.tools import ToolPredicate, is_search_tool
 
 __all__ = ["Source", "base_name", "read_head"]
 
@@ -27,6 +28,18 @@ _EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _LARGEST = 1 << 30
+#: Fields that hold neither a call nor a result nor an answer, whoever writes them.
+_ASIDE = {
+    *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
+    *("name", "_name", "model", "model_name", "provider", "author", "sender", "recipient", "agent", "version", "index"),
+    *("status", "finish_reason", "stop_reason", "stop_sequence", "stop_details", "end_turn", "weight", "train"),
+    *("timestamp", "time", "date", "createdAt", "created_at", "created", "updated_at", "start_time", "end_time"),
+    *("metadata", "_meta", "meta", "extra", "extras", "usage", "usage_metadata", "metrics", "logprobs", "cost"),
+    *("latency", "duration", "timing", "tokens", "token_ids", "prompt_token_ids", "token_count", "feedback", "tags"),
+    *("cache_control", "response_metadata", "context_management", "container"),
+}
+#: So many things that are not understood are kept of one trace: logs are hostile input.
+_MOST_UNKNOWN = 1000
 #: Read at once; with the few KiB that Python takes, a line of a trace would be put together from several reads.
 _BUFFER = 256 << 10
 
@@ -123,6 +136,13 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     return content
 
 
+def _is_text_alone(value: Any) -> bool:
+    """Whether a value is a list of nothing but parts of text."""
+    return isinstance(value, list) and all(
+        isinstance(part, dict) and part.get("type") in ("text", "step-start") for part in value
+    )
+
+
 class Source:
     """One file as an envelope reads it, or a range of the lines of one.
 
@@ -130,13 +150,14 @@ class Source:
         path: the file; `name` is its base name, which query ids are made of.
         citations: whether citations of answers are results.
         reranked: whether a reranker's list replaces its retriever's.
-        summary: where what is not understood is counted.
+        is_search: which tools are searches, by the caller's choice or by their names.
+        summary: where what is left out is counted.
         read: how many bytes of lines were read so far.
     """
 
     def __init__(
         self, path: Path, head: Head, summary: Summary, *,
-        citations: bool = False, reranked: bool = False, skip: bool = False,
+        citations: bool = False, reranked: bool = False, skip: bool = False, is_search: ToolPredicate = is_search_tool,
         span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
     ) -> None:  # fmt: skip
         self.path = path
@@ -144,7 +165,9 @@ class Source:
         self.summary = summary
         self.citations = citations
         self.reranked = reranked
+        self.is_search = is_search
         self.read = 0
+        self._unknown: list[Unknown] = []
         self._skip = skip
         self._span = span
         self._line = first_line
@@ -259,11 +282,49 @@ class Source:
     def _pass_over(self, error: InputError) -> None:
         if not self._skip:
             raise error
+        self._unknown.clear()  # it stands in the trace that is left out
         self.summary.skip(error)
 
-    def not_understood(self, what: str) -> None:
-        """Say that an item is of an unknown kind, or holds something that is not read."""
-        self.summary.not_understood(what)
+    def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
+        """Say that the trace being read has an item of an unknown kind, or something that is not read.
+
+        Args:
+            what: the kind, for counting: the same words for all items of it.
+            at: the place of this one.
+            expected: what the format has there.
+        """
+        if len(self._unknown) < _MOST_UNKNOWN:
+            self._unknown.append(Unknown(what, at or f"{self.path}, at ", expected))
+
+    def check_fields(
+        self, item: dict[str, Any], known: Set[str], at: str, *, of: str, expected: str, needs: str | None = None
+    ) -> None:
+        """Say which fields of an item could hold a call, a result or an answer and are not known to the format.
+
+        These are unknown fields with a list or an object in them that is more than text; in an item that lacks its
+        content (`needs`), also those with text.
+
+        Args:
+            item: the message, step or response.
+            known: the fields the format has there.
+            at: the place of the item.
+            of: what the item is, in words.
+            expected: where the format has calls, results and text.
+            needs: the field that holds the content.
+        """
+        if item.keys() <= known and (needs is None or needs in item):
+            return
+        lacks = needs is not None and item.get(needs) is None
+        for key, value in item.items():
+            if key in known or key in _ASIDE:
+                continue
+            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_text_alone(value):
+                self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
+
+    def take_unknown(self) -> list[Unknown]:
+        """Hand out what was not understood since this was last asked for: it belongs to the trace just read."""
+        taken, self._unknown = self._unknown, []
+        return taken
 
     def passed_over(self) -> None:
         """Count an exchange with another endpoint."""

@@ -17,8 +17,6 @@ __all__ = ["SEARCH_KINDS", "Root", "conversations", "loaded", "roots_of"]
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 #: What a turn does not begin with, unless there is nothing else.
 _LEAVES = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
-#: How attributes begin that only spans of models, tools, retrievers and rerankers have.
-_TELLING = ("llm.", "tool.", "retrieval.", "reranker.", "gen_ai.")
 _KEPT_OF_OTHERS = ("session.id", "metadata", "gen_ai.conversation.id")
 
 
@@ -45,8 +43,6 @@ def roots_of(source: Source) -> list[Root]:
         with source.tolerating():
             for span in spans_of(value, at, count):
                 traces.setdefault(span.trace_id, []).append(span)
-                if not span.kind and any(key.startswith(_TELLING) for key in span.attributes):
-                    source.not_understood("span without a kind that has attributes of a model, tool or retriever")
                 count += 1
                 _lighten(span)
     roots = []
@@ -191,6 +187,13 @@ def _model_calls(span: Span) -> Iterator[Attributes]:
             if isinstance(name, str):
                 call_id = call.get("id") or f"{span.span_id} {index} {number}"
                 yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
+    given = loaded(span.get("gen_ai.output.messages"))
+    for index, message in enumerate(given if isinstance(given, list) else []):
+        parts = message.get("parts") if isinstance(message, dict) else None
+        for number, part in enumerate(parts if isinstance(parts, list) else []):
+            if isinstance(part, dict) and part.get("type") == "tool_call" and isinstance(part.get("name"), str):
+                call_id = part.get("id") or f"{span.span_id} {index} {number}"
+                yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
 
 
 def loaded(value: Any) -> Any:

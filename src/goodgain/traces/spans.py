@@ -17,7 +17,7 @@ import msgspec
 from goodgain.traces.checks import a_list, a_text, an_object, wrong
 from goodgain.traces.jsontext import NotJSONError, loads
 
-__all__ = ["Attributes", "Span", "is_span", "is_spans", "spans_of"]
+__all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "is_span", "is_spans", "spans_of"]
 
 Attributes = dict[str, Any]
 
@@ -28,7 +28,25 @@ _KINDS = {
     "execute_tool": "TOOL",
     "invoke_agent": "AGENT",
     "embeddings": "EMBEDDING",
+    "vector_db_retrieve": "RETRIEVER",
 }
+#: Attributes by which other vocabularies name a tool. Such a tool's answer is not read.
+OTHER_TOOL_NAMES = ("ai.toolCall.name", "traceloop.entity.name")
+#: Traceloop's kinds of spans that hold no answer of a tool.
+_TRACELOOP = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
+#: Kinds of OpenInference, and operations of the GenAI conventions, of which none but the first four holds results.
+_KNOWN = {
+    *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
+    *("CREATE_AGENT", "INVOKE_WORKFLOW", "SEARCH_MEMORY", "CREATE_MEMORY", "UPDATE_MEMORY", "UPSERT_MEMORY"),
+    *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN"),
+}
+#: Kinds that say nothing: those of OpenTelemetry itself, and that of instrumentation that does not know.
+_SILENT = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
+#: Attributes that only spans of models, tools, retrievers and rerankers have, in the vocabularies there are.
+_TELLING = re.compile(
+    r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)\..|.*(?:tool_?call|retriev)",
+    re.IGNORECASE,
+)
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DEEPEST = 20
 
@@ -40,6 +58,7 @@ class Span(msgspec.Struct):
         kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
         start, end: nanoseconds; the end is 0 where the log lacks it.
         order: its place in the file.
+        unknown: what of it is not understood, empty where all is.
     """
 
     trace_id: str
@@ -53,6 +72,7 @@ class Span(msgspec.Struct):
     attributes: Attributes
     failed: bool
     at: str
+    unknown: str = ""
 
     def get(self, name: str) -> Any:
         """The value of an attribute, be they flat with dots or nested; None where there is none."""
@@ -170,17 +190,33 @@ def _span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
         an_object(attributes, f"{at}/attributes"), _failed(raw), at,
     )  # fmt: skip
     span.kind = _kind(span, raw)
+    if span.kind not in _KNOWN:
+        span.unknown = _unknown(span)
     return span
+
+
+def _unknown(span: Span) -> str:
+    """What is not understood of a span whose kind is not known."""
+    if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _SILENT:
+        return f"span of kind {span.kind!r}"
+    told = next((key for key in span.attributes if _TELLING.match(key)), None)
+    if told is None:
+        return ""
+    return f"span without a kind that has attributes of a model, tool or retriever ({told[:60]})"
 
 
 def _kind(span: Span, raw: dict[str, Any]) -> str:
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
-        return a_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
+        kind = a_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
+        if kind not in _SILENT:
+            return kind
     operation = span.get("gen_ai.operation.name")
     if isinstance(operation, str):
         return _KINDS.get(operation, operation.upper())
-    return ""
+    if span.get("ai.toolCall.name") is not None:
+        return "TOOL"
+    return _TRACELOOP.get(str(span.get("traceloop.span.kind")), "")
 
 
 def _id(value: Any, at: str) -> str:

@@ -37,6 +37,9 @@ class Summary(msgspec.Struct):
     without_search: int = 0
     passed_over: int = 0
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
+    first_unknown: str = ""
+    blank: int = 0
+    first_blank: str = ""
     unparsed_queries: int = 0
     unparsed_iterations: int = 0
     calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
@@ -50,6 +53,8 @@ class Summary(msgspec.Struct):
             mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Counter):
                 mine.update(others)
+            elif isinstance(mine, str):
+                setattr(self, name, mine or others)
             elif name == "first_errors":
                 mine.extend(others[: _SHOWN - len(mine)])
             elif name == "choices":
@@ -70,10 +75,11 @@ class Summary(msgspec.Struct):
         if len(self.first_errors) < _SHOWN:
             self.first_errors.append(str(error))
 
-    def not_understood(self, what: str, count: int = 1) -> None:
+    def not_understood(self, what: str, at: str = "") -> None:
         """Count an item whose kind is not known, or a field that is known and not read."""
-        if what in self.unknown or len(self.unknown) < _MANY:  # hostile input may invent kinds without end
-            self.unknown[what[:200]] += count
+        self.first_unknown = self.first_unknown or at
+        if what[:200] in self.unknown or len(self.unknown) < _MANY:  # hostile input may invent kinds without end
+            self.unknown[what[:200]] += 1
 
     def __str__(self) -> str:
         lines = [
@@ -106,7 +112,14 @@ class Summary(msgspec.Struct):
         if self.unknown:
             notice(
                 f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
-                f"{_listed(self.unknown)}; if searches are among them, they are missing"
+                f"{_listed(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
+                "missing"
+            )
+        if self.blank:
+            notice(
+                f"{self.blank} searches have an empty text in place of their results, the first at {self.first_blank}: "
+                "what they returned is not in the log, and they stand as searches without results; "
+                "say unrecorded='empty' to agree, 'skip' to leave their iterations out"
             )
         if self.unparsed:
             notice(

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from goodgain.traces.checks import a_list, a_text, an_object, id_text, word, wrong
-from goodgain.traces.conversations import Conversation, has_messages, messages_of, said
+from goodgain.traces.conversations import Conversation, has_messages, hosted_searches, messages_of, said
 from goodgain.traces.exchanges import Exchange, Part, are_exchanges, exchange_of, recorded_traces
 from goodgain.traces.heads import Head
 from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
@@ -23,6 +23,8 @@ _KNOWN = {
     *("text", "image", "document", "search_result", "thinking", "redacted_thinking", "container_upload"),
     *("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"),
 }
+_HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
+_MESSAGE = {"role", "content", "type"}
 _NOT_KEPT = "ask for the messages as the API gives them: the log lacks the block with the results"
 
 
@@ -31,9 +33,18 @@ def sniff(head: Head) -> bool:
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
     records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    return any(has_messages(record, _has_tool_block) for record in [*records, *head.records]) or any(
-        record.get("type") == "message" and isinstance(record.get("content"), list) and "stop_reason" in record
-        for record in head.objects
+    if any(has_messages(record, _has_tool_block) for record in [*records, *head.records]):
+        return True
+    return any(_is_answer(record) for record in head.objects)
+
+
+def _is_answer(record: dict[str, Any]) -> bool:
+    """Whether an object is an answer of the API, of which the head of a file may not hold the end."""
+    content = record.get("content")
+    if not isinstance(content, list) or record.get("type", "message") != "message":
+        return False
+    return (record.get("type") == "message" and "stop_reason" in record) or any(
+        isinstance(block, dict) and _is_tool_block(block) and word(block["type"]) in _HOSTED_MARKS for block in content
     )
 
 
@@ -59,7 +70,9 @@ def independent(head: Head) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """One trace a list of messages, or as recorded exchanges make them."""
     if are_exchanges(source.head):
-        return recorded_traces(source, _exchange, _key, lambda parts, at: _recorded(source, parts, at))
+        return recorded_traces(
+            source, _exchange, _key, lambda parts, at: _recorded(source, parts, at), asked="messages"
+        )
     return source.traces(lambda value, at: _trace(source, value, at), is_one=_is_one)
 
 
@@ -69,7 +82,7 @@ def _is_one(value: list[Any]) -> bool:
 
 def _trace(source: Source, value: Any, at: str) -> Trace:
     reader = _Messages(source)
-    if isinstance(value, dict) and value.get("type") == "message" and "messages" not in value:
+    if isinstance(value, dict) and "content" in value and "messages" not in value:
         value = [value]  # a single answer of the API
     messages, messages_at = messages_of(value, at)
     for index, message in enumerate(messages):
@@ -141,8 +154,9 @@ class _Messages:
         if role not in ("user", "assistant", "system"):
             if not isinstance(role, str):
                 raise wrong(f"{at}/role", "a role (user or assistant)", role)
-            self.source.not_understood(f"message of role {role!r}")
+            self.source.not_understood(f"message of role {role!r}", f"{at}/role", "user or assistant")
             return
+        self.source.check_fields(message, _MESSAGE, at, of="a message", expected="all in the blocks of content")
         if role == "system":
             return
         blocks = [
@@ -157,6 +171,9 @@ class _Messages:
             self._block(block, block_at, by_agent=role == "assistant")
         if role == "assistant" and not self._stepped and not any(_is_result(block) for block, _ in blocks):
             self.conversation.step()
+        shown = sum(block.get("type") in _HOSTED for block, _ in blocks)
+        for _ in range(hosted_searches(message.get("usage")) - shown):
+            self.conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_NOT_KEPT))
 
     def _block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:
         kind = word(block.get("type"))
@@ -174,7 +191,7 @@ class _Messages:
         elif kind not in _KNOWN:
             if not isinstance(block.get("type"), str):
                 raise wrong(f"{at}/type", "the type of a block", block.get("type"))
-            self.source.not_understood(f"block of type {kind!r}")
+            self.source.not_understood(f"block of type {kind!r}", at, "a block such as text, tool_use, tool_result")
 
     def _result(self, block: dict[str, Any], at: str) -> None:
         call_id = id_text(block.get("tool_use_id"), f"{at}/tool_use_id")

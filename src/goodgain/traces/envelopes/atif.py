@@ -15,6 +15,12 @@ from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
 from goodgain.traces.sources import Source
 
 
+_STEP = {
+    *("step_id", "source", "message", "reasoning_content", "reasoning_effort", "tool_calls", "observation"),
+    *("is_copied_context", "llm_call_count"),
+}
+
+
 def sniff(head: Head) -> bool:
     """An object whose `schema_version` names ATIF, or steps with a source."""
     return any(_is_trajectory(record) for record in head.objects)
@@ -47,7 +53,8 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     for index, step in enumerate(record["steps"]):
         _tell(source, conversation, an_object(step, f"{at}/steps/{index}"), f"{at}/steps/{index}")
     if record.get("subagent_trajectories"):
-        source.not_understood("subagent_trajectories (searches of subagents are not read: convert their trajectories)")
+        what = "subagent_trajectories (searches of subagents are not read: convert their trajectories)"
+        source.not_understood(what, f"{at}/subagent_trajectories", "searches in the steps of this trajectory")
     agent = record.get("agent")
     name = agent.get("name") if isinstance(agent, dict) else None
     session = id_text(record.get("session_id"), f"{at}/session_id")
@@ -64,6 +71,8 @@ def _query_id(record: dict[str, Any], at: str) -> str | None:
 
 def _tell(source: Source, conversation: Conversation, step: dict[str, Any], at: str) -> None:
     speaker = word(step.get("source"))
+    expected = "calls in tool_calls, results in observation"
+    source.check_fields(step, _STEP, at, of="a step", expected=expected, needs="message")
     if speaker == "user":
         conversation.user(said(step.get("message")))
     elif speaker == "agent":
@@ -71,7 +80,7 @@ def _tell(source: Source, conversation: Conversation, step: dict[str, Any], at: 
     elif speaker != "system":
         if not isinstance(step.get("source"), str):
             raise wrong(f"{at}/source", "system, user or agent", step.get("source"))
-        source.not_understood(f"step of source {speaker!r}")
+        source.not_understood(f"step of source {speaker!r}", f"{at}/source", "system, user or agent")
     if speaker != "agent" and step.get("observation") is not None and step.get("tool_calls"):
         raise wrong(f"{at}/source", "agent, as only agents call tools", speaker)
 
@@ -99,7 +108,8 @@ def _agent(source: Source, conversation: Conversation, step: dict[str, Any], at:
 def _observe(source: Source, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
     """Give a result to its call; a call with several results has them one after the other."""
     if result.get("subagent_trajectory_ref"):
-        source.not_understood("subagent_trajectory_ref (searches of subagents are not read)")
+        what = "subagent_trajectory_ref (searches of subagents are not read)"
+        source.not_understood(what, f"{at}/subagent_trajectory_ref", "searches in the steps of this trajectory")
     source_id = id_text(result.get("source_call_id"), f"{at}/source_call_id")
     content = result.get("content", UNANSWERED)
     if content is None:

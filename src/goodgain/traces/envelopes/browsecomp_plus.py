@@ -17,6 +17,7 @@ from goodgain.traces.tools import is_search_tool
 
 #: What an iteration is where the caller does not say: the format has lost the steps.
 ITERATION = "call"
+_ENTRY = {"type", "tool_name", "arguments", "output"}
 _LOST = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
 
@@ -54,6 +55,7 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     for index, entry in enumerate(entries):
         entry_at = f"{at}/result/{index}"
         kind = word(an_object(entry, entry_at).get("type"))
+        source.check_fields(entry, _ENTRY, entry_at, of="an entry", expected="its answer in output", needs="output")
         if kind == "tool_call":
             if new_step or not by_reasoning:
                 turn.steps.append(Step())
@@ -64,7 +66,7 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
         elif not isinstance(entry.get("type"), str):
             raise wrong(f"{entry_at}/type", "tool_call, reasoning or output_text", entry.get("type"))
         else:
-            source.not_understood(f"entry of type {kind!r}")
+            source.not_understood(f"entry of type {kind!r}", entry_at, "tool_call, reasoning or output_text")
     _add_lost_calls(turn, record, at)
     metadata = record.get("metadata")
     model = metadata.get("model") if isinstance(metadata, dict) else None
@@ -80,7 +82,11 @@ def _call(entry: dict[str, Any], at: str) -> ToolCall:
     output = entry.get("output", UNANSWERED)
     if not (output is UNANSWERED or output is None or isinstance(output, (str, list, dict))):
         raise wrong(f"{at}/output", "text, a list or null", output)
-    return ToolCall(tool, at, arguments=entry.get("arguments"), output=output, failed=output is None)
+    blank = isinstance(output, str) and not output.strip()  # single calls lack their output in published runs
+    return ToolCall(
+        tool, at, arguments=entry.get("arguments"), output=UNANSWERED if blank else output, failed=output is None,
+        may_lack=blank,
+    )  # fmt: skip
 
 
 def _add_lost_calls(turn: Turn, record: dict[str, Any], at: str) -> None:

@@ -17,6 +17,10 @@ from goodgain.traces.sources import Source
 from goodgain.traces.tools import is_search_tool
 
 _PARTS = {"text", "reasoning", "image", "audio", "video", "data", "document", "tool_use"}
+_MESSAGE = {
+    *("role", "content", "source", "tool_calls", "tool_call_id", "function", "error", "internal", "parse_error"),
+    *("reasoning",),
+}
 _ATTACHMENT = "attachment://"
 _DEEPEST = 20
 
@@ -104,7 +108,7 @@ def _sample(source: Source, value: Any, at: str, model: str | None) -> Trace:
     for index, message in enumerate(messages):
         message_at = f"{at}/messages/{index}"
         _tell(source, conversation, an_object(message, message_at), message_at, attached)
-    _unseen_searches(source, conversation, sample.get("events"))
+    _unseen_searches(source, conversation, sample.get("events"), f"{at}/events")
     epoch = id_text(sample.get("epoch"), f"{at}/epoch") or "1"
     trace = conversation.trace(at, sample, query_id=query_id)
     trace.tag, trace.run = model, epoch
@@ -116,6 +120,7 @@ def _tell(
 ) -> None:
     role = word(message.get("role"))
     content = _resolved(message.get("content"), attached)
+    source.check_fields(message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content")
     if role == "user":
         conversation.user(said(content))
     elif role == "assistant":
@@ -129,14 +134,14 @@ def _tell(
         for index, part in enumerate(content if isinstance(content, list) else []):
             _part(source, conversation, part, f"{at}/content/{index}")
     elif role == "tool":
-        _answer(conversation, message, content, at)
+        _answer(source, conversation, message, content, at)
     elif role != "system":
         if not isinstance(message.get("role"), str):
             raise wrong(f"{at}/role", "a role (user, assistant, tool, system)", message.get("role"))
-        source.not_understood(f"message of role {role!r}")
+        source.not_understood(f"message of role {role!r}", f"{at}/role", "user, assistant, tool or system")
 
 
-def _answer(conversation: Conversation, message: dict[str, Any], content: Any, at: str) -> None:
+def _answer(source: Source, conversation: Conversation, message: dict[str, Any], content: Any, at: str) -> None:
     if content is not None and not isinstance(content, (str, list)):
         raise wrong(f"{at}/content", "text or parts", content)
     for index, part in enumerate(content if isinstance(content, list) else []):
@@ -144,6 +149,8 @@ def _answer(conversation: Conversation, message: dict[str, Any], content: Any, a
     call_id = id_text(message.get("tool_call_id"), f"{at}/tool_call_id")
     name = message.get("function") if isinstance(message.get("function"), str) else None
     failed = message.get("error") is not None
+    if name is not None and not source.is_search(name) and not conversation.waits(call_id, name):
+        return  # its call is lost, but was no search
     output = UNANSWERED if content is None else content
     conversation.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
 
@@ -170,7 +177,8 @@ def _part(source: Source, conversation: Conversation, part: Any, at: str) -> Non
         cited = {str(note.get("url")): note for note in notes if isinstance(note, dict)}
         conversation.cited(list(cited.values()))
     elif kind not in _PARTS:
-        source.not_understood(f"part of type {part.get('type')!r} in an assistant message")
+        what = f"part of type {part.get('type')!r} in an assistant message"
+        source.not_understood(what, at, ", ".join(sorted(_PARTS)))
 
 
 def _resolved(value: Any, attached: dict[str, Any], depth: int = _DEEPEST) -> Any:
@@ -184,11 +192,12 @@ def _resolved(value: Any, attached: dict[str, Any], depth: int = _DEEPEST) -> An
     return value
 
 
-def _unseen_searches(source: Source, conversation: Conversation, events: Any) -> None:
+def _unseen_searches(source: Source, conversation: Conversation, events: Any, at: str) -> None:
     """Say so if tools searched that the messages do not show, as those of subagents."""
-    for event in events if isinstance(events, list) else []:
+    for index, event in enumerate(events if isinstance(events, list) else []):
         if isinstance(event, dict) and event.get("event") == "tool":
             name, call_id = event.get("function"), event.get("id")
             known = isinstance(call_id, str) and conversation.knows(call_id)
             if isinstance(name, str) and is_search_tool(name) and not known:
-                source.not_understood(f"tool event {name!r} outside the sample's messages")
+                what = f"tool event {name!r} outside the sample's messages"
+                source.not_understood(what, f"{at}/{index}", "searches in the sample's messages")

@@ -62,8 +62,9 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
 def _known(source: Source, value: Any, names: set[str], at: str) -> dict[str, Any]:
     """An object, with word of the fields that the format does not know: one may be a misspelt `searches`."""
     found = an_object(value, at)
-    for name in found.keys() - names:
-        source.not_understood(f"field {name!r}")
+    for name in found:
+        if name not in names:
+            source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
     return found
 
 

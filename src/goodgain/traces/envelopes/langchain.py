@@ -21,6 +21,13 @@ _PARTS = {
     *("text", "image_url", "image", "tool_use", "tool_call", "input_json_delta", "thinking", "reasoning", "file"),
     *("redacted_thinking", "refusal", "audio", "video", "reasoning_content", "text-plain", "function_call"),
 }
+_BODY = {
+    *("content", "type", "role", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_chunks"),
+    *("tool_call_id", "artifact", "example", "chunk_position", "lc", "kwargs", "lc_attributes"),
+}
+#: What the vendors' classes keep beside a message, and no call but those read here.
+_KEPT = {"tool_calls", "function_call", "refusal", "reasoning", "reasoning_content", "audio", "parsed", "thinking"}
+_KEPT |= {"__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"}
 #: Where a state of a graph keeps its messages.
 _STATES = (("messages",), ("values", "messages"), ("checkpoint", "channel_values", "messages"))
 #: Where a state keeps what the caller said of it, the best first.
@@ -173,6 +180,10 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str, see
         if message_id in seen:
             return  # a checkpoint repeats what stood before
         seen.add(message_id)
+    source.check_fields(body, _BODY, at, of="a message", expected="calls in tool_calls, text in content", needs="content")
+    if isinstance(kept := body.get("additional_kwargs"), dict):
+        kept_at = f"{at}/additional_kwargs"
+        source.check_fields(kept, _KEPT, kept_at, of="additional_kwargs", expected="tool_calls or function_call")
     if kind == "human" or (kind == "chat" and body.get("role") in ("user", "human")):
         conversation.user(said(body.get("content")))
     elif kind == "ai" or (kind == "chat" and body.get("role") in ("assistant", "ai")):
@@ -181,7 +192,7 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str, see
     elif kind in ("tool", "function"):
         _answer(conversation, body, at)
     elif kind not in _KINDS or kind == "chat":
-        source.not_understood(f"message of type {kind!r}")
+        source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
 
 
 def _calls(source: Source, conversation: Conversation, body: dict[str, Any], at: str) -> None:
@@ -202,9 +213,10 @@ def _calls(source: Source, conversation: Conversation, body: dict[str, Any], at:
     content = body.get("content")
     if not isinstance(content, (str, list)):
         raise wrong(f"{at}/content", "text or parts", content)
-    for part in content if isinstance(content, list) else []:
+    for index, part in enumerate(content if isinstance(content, list) else []):
         if isinstance(part, dict) and word(part.get("type")) not in _PARTS:
-            source.not_understood(f"part of type {part.get('type')!r} in an AI message")
+            what = f"part of type {part.get('type')!r} in an AI message"
+            source.not_understood(what, f"{at}/content/{index}", "a part such as text, image, tool_use, reasoning")
 
 
 def _old_call(conversation: Conversation, call: Any, at: str) -> None:

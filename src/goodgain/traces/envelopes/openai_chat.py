@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from goodgain.traces.checks import a_list, a_text, an_object, id_text, optional_text, word, wrong
-from goodgain.traces.conversations import Conversation, has_messages, messages_of, said
+from goodgain.traces.conversations import Conversation, has_messages, hosted_searches, messages_of, said
 from goodgain.traces.exchanges import Exchange, Part, are_exchanges, exchange_of, recorded_traces
 from goodgain.traces.heads import Head
 from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
@@ -41,12 +41,23 @@ _PARTS = {
 }
 #: Haystack's parts have no type: each is an object with one of these.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
-_HAYSTACK_ROLES = {"user", "assistant", "system", "tool"}
+_CALLS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
+_MESSAGE = {
+    *("role", "content", "name", "type", "tool_calls", "tool_call_id", "function_call", "executed_tools"),
+    *("annotations", "refusal", "audio", "reasoning", "reasoning_content", "reasoning_details", "thinking"),
+    *("thinking_blocks", "provider_specific_fields", "images", "prefix", "channel", "parsed", "tool_plan"),
+}
+_CONTENT = "a text, or a list of parts of the types text, image_url, input_audio, file, refusal"
+#: What LiteLLM keeps of an answer beside the message.
+_LITELLM = {"thinking_blocks", "reasoning_content", "refusal", "citations", "signature"}
+_RESPONSE = {"choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results"}
+#: Models that search before each answer, by a part of their names.
+_SEARCHING_MODELS = ("search-preview", "search-api")
 _CITED = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
 
 
 def sniff(head: Head) -> bool:
-    """Messages with a role, not in the shapes of the more specific formats; or exchanges with `choices`."""
+    """Messages whose role and content are of this format, not of a more specific one; or exchanges with `choices`."""
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
     records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
@@ -58,9 +69,24 @@ def _is_chat(record: Any) -> bool:
         return False
     if has_messages(record, _is_foreign):
         return False
-    return has_messages(
-        record, lambda message: word(message.get("role")) in _ROLES and message.get("type", "message") == "message"
-    )
+    return has_messages(record, _is_message)
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    """Whether a message has a role, and beside it what only messages of this format have."""
+    if word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
+        return False
+    content = message.get("content")
+    if isinstance(content, str) or not _CALLS.isdisjoint(message):
+        return True
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and _is_known_part(part) for part in parts)
+
+
+def _is_known_part(part: dict[str, Any]) -> bool:
+    if "type" in part:
+        return word(part["type"]) in _PARTS
+    return not _HAYSTACK_PARTS.isdisjoint(part)
 
 
 def _is_foreign(message: dict[str, Any]) -> bool:
@@ -88,7 +114,10 @@ def independent(head: Head) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """One trace a list of messages, or as recorded exchanges make them."""
     if are_exchanges(source.head):
-        return recorded_traces(source, _exchange, _key, lambda parts, at: _recorded(source, parts, at))
+        return recorded_traces(
+            source, lambda record, at: _exchange(source, record, at), _key,
+            lambda parts, at: _recorded(source, parts, at), asked="messages",
+        )  # fmt: skip
     return source.traces(lambda value, at: _trace(source, value, at), is_one=_is_one)
 
 
@@ -99,8 +128,10 @@ def _is_one(value: list[Any]) -> bool:
 def _trace(source: Source, value: Any, at: str) -> Trace:
     messages, messages_at = messages_of(value, at)
     conversation = Conversation()
+    record = value if isinstance(value, dict) else {}
     for index, message in enumerate(messages):
-        _tell(source, conversation, message, f"{messages_at}/{index}")
+        _tell(source, conversation, message, f"{messages_at}/{index}", model=record.get("model"))
+    _add_unshown(conversation, record, conversation.hosted, at)
     return conversation.trace(at, value)
 
 
@@ -112,7 +143,7 @@ def _is_exchange(record: Any) -> bool:
     return "messages" in request and "choices" in response
 
 
-def _exchange(record: Any, at: str) -> Exchange | None:
+def _exchange(source: Source, record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
     request, response = record["request"], record["response"]
@@ -120,16 +151,29 @@ def _exchange(record: Any, at: str) -> Exchange | None:
     first = an_object(answers[0], f"{at}/response/choices/0") if answers else {}
     message = an_object(first.get("message"), f"{at}/response/choices/0/message")
     messages = a_list(request["messages"], f"{at}/request/messages")
-    return Exchange(messages, f"{at}/request/messages", [message], f"{at}/response/choices")
+    return Exchange(
+        messages, f"{at}/request/messages", [message], f"{at}/response/choices",
+        response=response, response_at=f"{at}/response",
+    )  # fmt: skip
 
 
 def _recorded(source: Source, parts: list[Part], at: str) -> Trace:
     conversation = Conversation()
     for part in parts:
         if not part.resent:
+            shown = conversation.hosted
             for message, message_at in part.messages:
-                _tell(source, conversation, message, message_at)
+                _tell(source, conversation, message, message_at, model=part.response.get("model"))
+            source.check_fields(part.response, _RESPONSE, part.response_at, of="a response", expected="all in choices")
+            _add_unshown(conversation, part.response, conversation.hosted - shown, part.response_at)
     return conversation.trace(at)
+
+
+def _add_unshown(conversation: Conversation, holder: dict[str, Any], shown: int, at: str) -> None:
+    """Searches of the vendor that a usage counts and no message shows, as calls that are not recorded."""
+    for _ in range(hosted_searches(holder.get("usage")) - shown):
+        conversation.hosted += 1
+        conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_CITED))
 
 
 def _key(message: Any) -> Hashable | None:
@@ -144,9 +188,11 @@ def _key(message: Any) -> Hashable | None:
     return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
 
 
-def _tell(source: Source, conversation: Conversation, message: Any, at: str) -> None:
+def _tell(source: Source, conversation: Conversation, message: Any, at: str, *, model: Any = None) -> None:
     message = an_object(message, at)
     role = message.get("role")
+    if not message.keys() <= _MESSAGE or "content" not in message:
+        source.check_fields(message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content")
     if role == "tool":
         content, call_id = message.get("content"), message.get("tool_call_id")
         if (
@@ -157,15 +203,19 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str) -> 
             _answer(conversation, message, at)
     elif role == "assistant":
         conversation.step()
-        _calls(source, conversation, message, at)
+        _calls(source, conversation, message, at, message.get("model") or model)
     elif role == "function":
         _answer(conversation, message, at)
     elif role == "user":
-        conversation.user(said(message.get("content")))
+        content = message.get("content")
+        conversation.user(said(content))
+        for index, part in enumerate(content if isinstance(content, list) else []):
+            if isinstance(part, dict) and not _is_known_part(part):
+                _odd_part(source, part, f"{at}/content/{index}", "a user message")
     elif role not in ("system", "developer"):
         if not isinstance(role, str):
             raise wrong(f"{at}/role", "a role (user, assistant, tool ...)", role)
-        source.not_understood(f"message of role {role!r}")
+        source.not_understood(f"message of role {role!r}", f"{at}/role", ", ".join(sorted(_ROLES)))
 
 
 def _answer(conversation: Conversation, message: dict[str, Any], at: str) -> None:
@@ -198,7 +248,8 @@ def _haystack_answer(conversation: Conversation, found: Any, at: str) -> None:
     )
 
 
-def _calls(source: Source, conversation: Conversation, message: dict[str, Any], at: str) -> None:
+def _calls(source: Source, conversation: Conversation, message: dict[str, Any], at: str, model: Any) -> None:
+    shown = conversation.hosted
     if message.get("tool_calls") is not None:
         for index, call in enumerate(a_list(message["tool_calls"], f"{at}/tool_calls")):
             call_at = f"{at}/tool_calls/{index}"
@@ -217,8 +268,13 @@ def _calls(source: Source, conversation: Conversation, message: dict[str, Any], 
         for index, tool in enumerate(a_list(message["executed_tools"], f"{at}/executed_tools")):
             tool_at = f"{at}/executed_tools/{index}"
             _executed(conversation, an_object(tool, tool_at), tool_at)
-    if message.get("annotations") and not message.get("tool_calls") and not message.get("executed_tools"):
-        _cited(source, conversation, message["annotations"], f"{at}/annotations")
+    if isinstance(kept := message.get("provider_specific_fields"), dict):
+        kept_at = f"{at}/provider_specific_fields"
+        source.check_fields(kept, _LITELLM, kept_at, of="provider_specific_fields", expected="thoughts or citations")
+    if not message.get("tool_calls") and not message.get("executed_tools"):
+        _cited(source, conversation, message.get("annotations"), f"{at}/annotations", model)
+    if "usage" in message:
+        _add_unshown(conversation, message, conversation.hosted - shown, at)
 
 
 def _call(call: dict[str, Any], at: str) -> ToolCall:
@@ -238,8 +294,13 @@ def _part(source: Source, conversation: Conversation, part: Any, at: str) -> Non
         call = part["tool_call"]
         name = a_text(call.get("tool_name"), f"{at}/tool_call/tool_name")
         conversation.call(ToolCall(name, at, id_text(call.get("id"), f"{at}/tool_call/id"), call.get("arguments")))
-    elif word(part.get("type"), "text") not in _PARTS or ("type" not in part and _HAYSTACK_PARTS.isdisjoint(part)):
-        source.not_understood(f"part of type {part.get('type')!r} in an assistant message")
+    elif not _is_known_part(part):
+        _odd_part(source, part, at, "an assistant message")
+
+
+def _odd_part(source: Source, part: dict[str, Any], at: str, of: str) -> None:
+    kind = f"of type {part['type']!r}" if "type" in part else f"with {', '.join(map(str, list(part)[:3]))!r}"
+    source.not_understood(f"part {kind} in {of}", at, _CONTENT)
 
 
 def _executed(conversation: Conversation, tool: dict[str, Any], at: str) -> None:
@@ -247,6 +308,7 @@ def _executed(conversation: Conversation, tool: dict[str, Any], at: str) -> None
     kind = a_text(tool.get("type"), f"{at}/type")
     found = tool.get("search_results")
     output = tool.get("output")
+    conversation.hosted += 1
     conversation.call(
         ToolCall(
             kind, at, arguments=tool.get("arguments"),
@@ -256,13 +318,15 @@ def _executed(conversation: Conversation, tool: dict[str, Any], at: str) -> None
     )  # fmt: skip
 
 
-def _cited(source: Source, conversation: Conversation, annotations: Any, at: str) -> None:
-    """Citations of an answer whose search the log does not show."""
+def _cited(source: Source, conversation: Conversation, annotations: Any, at: str, model: Any) -> None:
+    """Citations of an answer whose search the log does not show; a model that always searches may cite nothing."""
     urls = [
         citation for note in a_list(annotations, at)
         if isinstance(note, dict) and isinstance(citation := note.get("url_citation"), dict)
     ]  # fmt: skip
-    if urls:
+    searched = annotations is not None and any(part in word(model) for part in _SEARCHING_MODELS)
+    if urls or searched:
         unique = {str(citation.get("url")): citation for citation in urls}
-        found = list(unique.values()) if source.citations else UNANSWERED
+        found = list(unique.values()) if source.citations and urls else UNANSWERED
+        conversation.hosted += 1
         conversation.call(ToolCall("web_search", at, output=found, is_search=True, remedy=_CITED))

@@ -14,7 +14,7 @@ from goodgain.traces.conversations import Conversation, said
 from goodgain.traces.exchanges import Exchange, Part, are_exchanges, exchange_of, recorded_traces
 from goodgain.traces.heads import Head
 from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
-from goodgain.traces.response_calls import CLIENT_CALLS, call_of
+from goodgain.traces.response_calls import CLIENT_CALLS, call_of, encrypted
 from goodgain.traces.sources import Source
 
 _CLIENT_ANSWERS = {"function_call_output", "custom_tool_call_output"}
@@ -23,6 +23,8 @@ _IGNORED = {
     *("tool_search_output", "mcp_approval_response", "item_reference", "compaction", "additional_tools"),
     *("compaction_trigger", "program", "program_output", "configuration_update"),
 }
+_MESSAGE = {"role", "content", "type", "phase", "parsed"}
+_USER_PARTS = {"input_text", "input_image", "input_file", "input_audio", "text", "output_text", "refusal"}
 #: Items that occur in this format only.
 _MARKS = {"function_call", "function_call_output", "web_search_call", "file_search_call", "mcp_call", "mcp_list_tools"}
 
@@ -65,7 +67,7 @@ def _lines_are_responses(head: Head) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """One trace a response or list of items, or as exchanges and previous_response_id join them."""
     if are_exchanges(source.head):
-        return recorded_traces(source, _exchange, _key, lambda parts, at: _recorded(source, parts, at))
+        return recorded_traces(source, _exchange, _key, lambda parts, at: _recorded(source, parts, at), asked="input")
     if _lines_are_responses(source.head):
         return recorded_traces(source, _response, _key, lambda parts, at: _recorded(source, parts, at))
     return source.traces(lambda value, at: _trace(source, value, at), is_one=_is_one)
@@ -177,9 +179,15 @@ class _Items:
             output = item.get("output")
             if output is not None and not isinstance(output, (str, list, dict)):
                 raise wrong(f"{at}/output", "text or parts", output)
-            self.conversation.answer(call_id, UNANSWERED if output is None else output, f"{at}/output")
+            lacks = output is None or encrypted(output)
+            self.conversation.answer(call_id, UNANSWERED if lacks else output, f"{at}/output")
         elif item.get("role") == "user":
-            self.conversation.user(said(item.get("content")))
+            content = item.get("content")
+            self.conversation.user(said(content))
+            self._check(item, at)
+            for index, part in enumerate(content if isinstance(content, list) else []):
+                if isinstance(part, dict) and part.get("type") not in _USER_PARTS:
+                    self._odd_part(part, f"{at}/content/{index}")
 
     def _response(self, items: list[tuple[Any, str]], *, resent: bool) -> None:
         if not items:
@@ -203,7 +211,7 @@ class _Items:
             elif kind not in _IGNORED:
                 if not isinstance(item.get("type"), str):
                     raise wrong(f"{at}/type", "the type of an item", item.get("type"))
-                self.source.not_understood(f"item of type {kind!r}")
+                self.source.not_understood(f"item of type {kind!r}", at, "an item such as message, function_call")
         if not self._stepped and not resent:
             self.conversation.step()  # an answer without a call is a step too: what the user says next is a new turn
 
@@ -225,16 +233,25 @@ class _Items:
             raise wrong(f"{at}/role", "a role (user, assistant, system, developer)", item.get("role"))
         if resent:
             return
+        self._check(item, at)
         content = item.get("content")
         for index, part in enumerate(content if isinstance(content, list) else []):
             part = an_object(part, f"{at}/content/{index}")
             if part.get("type") not in ("output_text", "refusal", "text", "input_text"):
-                self.source.not_understood(f"part of type {part.get('type')!r} in a message")
+                self._odd_part(part, f"{at}/content/{index}")
             elif self.source.citations and waiting:
                 notes = a_list(part.get("annotations"), f"{at}/content/{index}/annotations")
                 cited = {str(note.get("url")): note for note in notes if _is_citation(note)}
                 if cited:  # they cannot be told apart by call: the last search before the answer has them
                     waiting.pop().output = [{**note, "type": None} for note in cited.values()]
+
+
+    def _check(self, item: dict[str, Any], at: str) -> None:
+        expected = "text in content, calls as items of their own"
+        self.source.check_fields(item, _MESSAGE, at, of="a message", expected=expected, needs="content")
+
+    def _odd_part(self, part: dict[str, Any], at: str) -> None:
+        self.source.not_understood(f"part of type {part.get('type')!r} in a message", at, "input_text or output_text")
 
 
 def _is_input(item: Any) -> bool:

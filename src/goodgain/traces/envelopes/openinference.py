@@ -14,7 +14,7 @@ from goodgain.traces.heads import Head
 from goodgain.traces.pivot import UNANSWERED, Step, ToolCall, Trace, Turn
 from goodgain.traces.sources import Source
 from goodgain.traces.span_roots import Root, conversations, loaded, roots_of
-from goodgain.traces.spans import Attributes, Span, is_spans
+from goodgain.traces.spans import OTHER_TOOL_NAMES, Attributes, Span, is_spans
 from goodgain.traces.tools import is_search_tool
 
 _REMEDY = (
@@ -59,6 +59,8 @@ def _steps(source: Source, root: Root) -> list[Step]:
     calls = 0
     retrievals: list[tuple[Span, ToolCall]] = []
     for span in root.spans:
+        if span.unknown:
+            source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
         if span.kind == "LLM":
             steps.append(Step())
         elif span.kind == "RETRIEVER" and not _inside_recorded_retriever(span, by_id):
@@ -143,7 +145,9 @@ def _completed(documents: list[Attributes], output: Any) -> list[Attributes]:
 
 
 def _tool(span: Span) -> ToolCall:
-    name = span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
+    other = next((key for key in OTHER_TOOL_NAMES if span.get(key) is not None), None)
+    own = span.get("tool.name") or span.get("gen_ai.tool.name")
+    name = own or (span.get(other) if other else None) or span.name
     if not isinstance(name, str):
         raise wrong(f"{span.at}/attributes/tool.name", "the name of a tool", name)
     output = span.get("output.value")
@@ -152,6 +156,9 @@ def _tool(span: Span) -> ToolCall:
     arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")
     found = UNANSWERED if output is None else _unwrapped(output)
     artifact = _artifact(output)
+    if found is UNANSWERED and own is None and other:
+        remedy = f"in a form that is read: answers of spans that name their tools by {other} are not"
+        return ToolCall(name, span.at, span.span_id, arguments, failed=span.failed, remedy=remedy)
     if artifact is not None:
         return ToolCall(str(name), span.at, span.span_id, arguments, artifact, found, span.failed, remedy=_REMEDY)
     return ToolCall(str(name), span.at, span.span_id, arguments, found, UNANSWERED, span.failed, remedy=_REMEDY)
