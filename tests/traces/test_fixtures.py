@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,8 @@ from .conftest import STEPS, by_iteration
 from .expected import EXPECTED, NOT_RECORDED
 
 FIXTURES = Path(__file__).parent / "fixtures"
+#: The built-in formats, each of which has a folder of fixtures.
+FOLDERS = {path.name for path in FIXTURES.iterdir()}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -98,8 +101,65 @@ def test_a_sample_without_the_results_is_one_error_that_says_so(name: str) -> No
 
 @needs_samples
 def test_no_sample_is_left_out() -> None:
-    found = {str(path.relative_to(SAMPLES)) for path in SAMPLES.glob("*/*")}
+    found = {str(path.relative_to(SAMPLES)) for path in SAMPLES.glob("*/*") if path.parent.name != "more"}
     assert found == _COUNTS.keys() | _NO_RESULTS.keys()
+
+
+#: What the samples of formats that are not all read hold: for each query the calls of its last turn.
+_MORE = SAMPLES / "more"
+needs_more = pytest.mark.skipif(not _MORE.is_dir(), reason=f"the samples are not beside the checkout ({_MORE})")
+
+
+@needs_more
+def test_a_sample_of_any_format_is_read_to_its_counts_or_refused_and_never_read_to_no_search() -> None:
+    expected = json.loads((_MORE / "expected.json").read_text())
+    assert len(expected) > 30
+    read = {}
+    for name, sample in expected.items():
+        if name.startswith("payloads/"):
+            continue  # each of its lines is a sample of its own, below
+        counts = sorted(query["by_step"]["results"] for query in sample["queries"].values())
+        try:
+            results = read_traces(_MORE / name)
+        except InputError as error:
+            assert str(_MORE / name) in str(error) and "\n" not in str(error), name
+            continue
+        found = [by_iteration(results, query) for query in results["query_id"].unique()]
+        read[name] = sorted([len(documents) for documents in iterations] for iterations in found)
+        assert read[name] == counts, name
+    assert "phoenix/spans.jsonl" in read
+
+
+@needs_more
+@pytest.mark.parametrize("form", [name for name in formats() if name in FOLDERS])
+def test_no_sample_is_read_to_no_search_whatever_format_is_named(form: str) -> None:
+    expected = json.loads((_MORE / "expected.json").read_text())
+    for name in expected:
+        try:
+            results = read_traces(_MORE / name, format=form)
+        except InputError:
+            continue
+        assert results["iteration"].min() > 0, (name, form)
+
+
+@needs_more
+def test_a_sampled_payload_is_read_to_its_counts_or_refused(tmp_path: Path) -> None:
+    expected = json.loads((_MORE / "expected.json").read_text())["payloads/payloads.jsonl"]["queries"]
+    lines = (_MORE / "payloads" / "payloads.jsonl").read_text().splitlines()
+    assert len(lines) == len(expected)
+    read = 0
+    for line in lines:
+        name = json.loads(line)["id"]
+        (tmp_path / "log.jsonl").write_text(line)
+        try:
+            results = read_traces(tmp_path / "log.jsonl")
+        except InputError as error:
+            assert "no results can be read" in str(error), name
+            continue
+        read += 1
+        counts = [len(documents) for documents in by_iteration(results)]
+        assert counts == expected[name]["by_step"]["results"], name
+    assert read > 8
 
 
 @needs_samples

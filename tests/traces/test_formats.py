@@ -15,7 +15,7 @@ from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, read_traces
 
 from .conftest import by_iteration
-from .logs import WRITERS, docs
+from .logs import docs
 
 Json = Any
 
@@ -79,10 +79,11 @@ def test_chat_an_answer_without_a_call_is_an_error(save: Callable[..., Path]) ->
 
 
 def test_chat_unknown_roles_and_parts_are_said_with_their_count(save: Callable[..., Path]) -> None:
-    odd = {"role": "assistant", "content": [{"type": "hologram"}, {"type": "hologram"}]}
-    path = save(_chat(odd, {"role": "narrator", "content": "x"}))
+    odd = {"role": "assistant", "content": [{"type": "hologram"}, {"type": "hologram"}], "tool_calls": [_call()]}
+    answer = {"role": "tool", "tool_call_id": "c1", "content": json.dumps(docs("d1"))}
+    path = save(_chat(odd, answer, {"role": "narrator", "content": "x"}))
     with pytest.warns(GoodgainNotice, match=r"3 items.*'hologram' in an assistant message 2.*'narrator' 1"):
-        read_traces(path)
+        assert by_iteration(read_traces(path)) == [["d1"]]
 
 
 def test_chat_exchanges_count_what_is_sent_again_once_and_pass_over_other_endpoints(save: Callable[..., Path]) -> None:
@@ -178,9 +179,10 @@ def test_responses_citations_are_the_results_of_the_last_search_only_if_asked_fo
 
 
 def test_responses_unknown_items_are_said(save: Callable[..., Path]) -> None:
-    path = save({"object": "response", "output": [{"type": "dream_call", "id": "x"}, _web(1, "u:1", kind="dream")]})
+    output = [{"type": "dream_call", "id": "x"}, _web(1, "u:1", kind="dream"), _web(2, "u:2")]
+    path = save({"object": "response", "output": output})
     with pytest.warns(GoodgainNotice, match=r"'dream_call' 1.*'dream' in a web_search_call 1"):
-        assert by_iteration(read_traces(path)) == []
+        assert by_iteration(read_traces(path)) == [["u:2"]]
 
 
 # Anthropic Messages
@@ -357,8 +359,13 @@ def test_spans_of_a_session_with_different_query_ids_are_queries_unless_one_goes
 
 
 def test_atif_searches_of_subagents_are_said_to_be_unread(save: Callable[..., Path]) -> None:
-    log = {"schema_version": "ATIF-v1.7", "trajectory_id": "t", "subagent_trajectories": [{}], "steps": [
+    log: Json = {"schema_version": "ATIF-v1.7", "trajectory_id": "t", "subagent_trajectories": [{}], "steps": [
         {"step_id": 1, "source": "user", "message": "What?"}]}  # fmt: skip
+    with pytest.raises(InputError, match=r"at /subagent_trajectories: subagent.*not understood"):
+        read_traces(save(log))
+    call = {"tool_call_id": "c", "function_name": "search", "arguments": {}}
+    observed = {"results": [{"source_call_id": "c", "content": json.dumps(docs("d1"))}]}
+    log["steps"].append({"step_id": 2, "source": "agent", "message": "", "tool_calls": [call], "observation": observed})
     with pytest.warns(GoodgainNotice, match="subagent"):
         assert set(read_traces(save(log))["query_id"]) == {"t"}
 
@@ -412,37 +419,6 @@ def test_our_own_format_is_strict(save: Callable[..., Path], change: Json) -> No
     line = {"goodgain_trace": 1, "query_id": "q", "steps": [], **change}
     with pytest.raises(InputError, match=r"log\.jsonl, line 1"):
         read_traces(save(json.dumps(line) + "\n", "log.jsonl"))
-
-
-# What is not understood
-
-
-def _odd(name: str) -> Json:
-    """A log of a format with one thing of an unknown kind in it."""
-    user = {"role": "user", "content": "What?"}
-    use = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
-    span = {**_span("CHAIN", 1)}
-    logs = {
-        "openai_chat": [user, {"role": "assistant", "content": [{"type": "odd"}]}],
-        "openai_responses": {"object": "response", "output": [{"type": "odd"}]},
-        "anthropic": [user, {"role": "assistant", "content": [use, {"type": "odd"}]}],
-        "langchain": [{"type": "human", "content": "?"}, {"type": "ai", "content": [{"type": "odd"}]}],
-        "openinference": [span, {**_span("X", 2, 1), "attributes": {"tool.name": "odd"}}],
-        "atif": {"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]},
-        "inspect_ai": {"eval": {"task": "t"}, "samples": [
-            {"id": "q", "epoch": 1, "messages": [user, {"role": "assistant", "content": [{"type": "odd"}]}]}]},
-        "browsecomp_plus": {"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]},
-        "jsonl": {"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1},
-    }  # fmt: skip
-    return logs[name]
-
-
-@pytest.mark.parametrize("name", [name for name in WRITERS if name != "tagged_text"])  # text has no kinds of items
-def test_what_is_of_an_unknown_kind_is_said_with_its_count(save: Callable[..., Path], name: str) -> None:
-    seen: list[Summary] = []
-    with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood"):
-        read_traces(save(_odd(name)), format=name, report=seen.append)
-    assert sum(seen[0].unknown.values()) == 1
 
 
 def test_tagged_speakers_that_are_unknown_are_an_error(save: Callable[..., Path]) -> None:

@@ -23,6 +23,10 @@ _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?\(Title: ?")
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)"
 )
+#: The heading above a list of Tongyi's searches; queries may have line feeds in them.
+_HEADING = re.compile(r"\s*A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
+#: The line of a `Doc k` that names the document, by address or by its id in the corpus.
+_ADDRESS = re.compile(r"\s*(?:URL|ID|docid): *(?P<address>\S+)\s*", re.IGNORECASE)
 _NOTES = re.compile(r"(?P<label>Date published|Source): *(?P<value>.*)")
 
 #: The labels of `Title:/URL:/Content:` blocks, as the keys an object would have.
@@ -42,6 +46,7 @@ _LABELS = {
 
 def results_in_text(text: str) -> list[Result] | None:
     """The results a text lists, or None where it is no list in a known layout."""
+    text = _HEADING.sub("", text, count=1)
     for layout in _LAYOUTS:
         if results := layout(text):
             return results
@@ -94,9 +99,20 @@ def _docs(text: str) -> list[Result] | None:
     results = []
     for rank, lines in enumerate(found, start=1):
         title, rest = _titled(lines[0])
-        snippet = "\n".join([rest, *lines[1:]]).strip()
-        results.append(Result(rank, title=title or None, snippet=snippet or None))
+        address, said = _addressed([rest, *lines[1:]])
+        url = address if address and "://" in address else None
+        snippet = "\n".join(said).strip()
+        results.append(Result(rank, None if url else address, url=url, title=title or None, snippet=snippet or None))
     return results
+
+
+def _addressed(lines: list[str]) -> tuple[str | None, list[str]]:
+    """What a document's `URL:` line names, and the other lines; it is the first line with text, or the last."""
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    for number in (filled[0], filled[-1]) if filled else ():
+        if found := _ADDRESS.fullmatch(lines[number]):
+            return found["address"], lines[:number] + lines[number + 1 :]
+    return None, lines
 
 
 def _titled(text: str) -> tuple[str, str]:

@@ -28,6 +28,7 @@ _NOTHING = re.compile(
       (?:sorry[,.]?\s+)?(?:there\s+(?:are|were)\s+)?(?:no|0|zero)\s+(?:good\s+|relevant\s+|matching\s+|further\s+)?
           (?:[\w-]+\s+){0,3}?(?:results?|documents?|matches|hits|passages|pages)\b
           (?:\s+(?:was|were|found|for|matching|returned|available|in)\b|\s*[.!:]?\s*$)
+    | (?:[\w-]+\s+){1,3}(?:hasn't|has\s+not)\s+returned\s+any\s+results?\b
     | found\s+(?:0|no)\s+(?:results?|documents?|matches)
     | (?:an?\s+)?(?:[\w-]+\s+){0,2}search\s+(?:for\s+.{0,400}?\s+)?(?:found|returned)\s+(?:0|no)\s+results?
     | (?:could\s+not|couldn't|did\s+not|didn't)\s+find\s+any\b
@@ -35,6 +36,8 @@ _NOTHING = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _LONGEST_NOTHING = 1000
+#: What was asked for, which may be an address.
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 
 
 def says_failed(text: str) -> bool:
@@ -43,5 +46,7 @@ def says_failed(text: str) -> bool:
 
 
 def says_nothing_found(text: str) -> bool:
-    """Whether a text says, and says first, that nothing was found."""
-    return len(text) <= _LONGEST_NOTHING and _NOTHING.match(text) is not None
+    """Whether a text says, and says first, that nothing was found; one that goes on to name addresses does not."""
+    if len(text) > _LONGEST_NOTHING or _NOTHING.match(text) is None:
+        return False
+    return "://" not in _QUOTED.sub("", text)

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from goodgain.errors import InputError
 from goodgain.traces.checks import kind_of, number, place
 from goodgain.traces.jsontext import NotJSONError, concatenated, loads
-from goodgain.traces.keys import has_identity, result_of, results_of
+from goodgain.traces.keys import has_identity, result_of, results_of, text_of
 from goodgain.traces.layouts import results_in_text
 from goodgain.traces.outcomes import says_failed, says_nothing_found
 from goodgain.traces.pivot import Result, Status
 from goodgain.traces.plain_lists import plain_results, remember_keys
-from goodgain.traces.wrappers import are_parts, constructed, error_in, held_list, surely_wraps
+from goodgain.traces.wrappers import are_parts, constructed, error_in, held_list, lists_side_by_side, surely_wraps
 
 __all__ = ["Outcome", "Parse", "read_output"]
 
@@ -27,6 +27,8 @@ Parse = Callable[[Any], Iterable[Any] | None]
 #: Text that stands between the blocks of several queries in one call.
 _BLOCKS = "\n=======\n"
 _DEEPEST = 12
+#: An object with more texts than this says more than that nothing was found.
+_FEW = 3
 
 
 class Outcome(NamedTuple):
@@ -163,6 +165,8 @@ class _Reading:
                 return self.parts(members, depth)
             if surely_wraps(first) and all(map(surely_wraps, members)):
                 return _joined([self.object(member, depth - 1) for member in members])
+            if len(members) == 1 and self.says_nothing(first):
+                return _EMPTY
             results = results_of(members, self.at, self.doc_type)
             return _UNPARSED if results is None else Outcome("ok", results)
         if all(isinstance(member, list) for member in members):
@@ -205,7 +209,7 @@ class _Reading:
     def object(self, item: dict[str, Any], depth: int) -> Outcome:
         """An object around results, an error, or one result."""
         if item.get("isError") is True or item.get("is_error") is True:
-            return _ERROR
+            return _EMPTY if says_nothing_found(text_of(item.get("content")) or "") else _ERROR
         if item.get("structuredContent"):
             outcome = self.value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
@@ -214,11 +218,27 @@ class _Reading:
             return self.value(held, depth - 1)
         if has_identity(item) and not surely_wraps(item):
             return self.members([item], depth)
+        lists = lists_side_by_side(item)
+        if len(lists) > 1 or (lists and held_list(item) is None):
+            outcome = _all_of([self.members(members, depth - 1) for members in lists])
+            return _ERROR if outcome.status == "empty" and error_in(item) else outcome
         if (held := held_list(item)) is not None:
             outcome = self.value(held, depth - 1)
             if outcome.status != "empty" or not error_in(item):
                 return outcome
+        if self.says_nothing(item):
+            return _EMPTY
         return _ERROR if error_in(item) else _UNPARSED
+
+    def says_nothing(self, item: dict[str, Any]) -> bool:
+        """Whether all the text of an object says that nothing was found: no result, although it has a text."""
+        texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
+        return bool(texts) and len(texts) <= _FEW and all(map(says_nothing_found, texts))
+
+
+def _all_of(outcomes: list[Outcome]) -> Outcome:
+    """The lists of one answer as one, of which none may be unreadable."""
+    return _UNPARSED if _UNPARSED in outcomes else _joined(outcomes)
 
 
 def _joined(outcomes: list[Outcome]) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 from goodgain.traces.key_names import plain, plain_keys
 from goodgain.traces.keys import has_identity
 
-__all__ = ["are_parts", "constructed", "error_in", "held_list", "surely_wraps"]
+__all__ = ["are_parts", "constructed", "error_in", "held_list", "lists_side_by_side", "surely_wraps"]
 
 #: Under which keys an object holds its list of results, the best first.
 _LISTS = (
@@ -29,6 +29,10 @@ _LISTS = (
 )
 #: Those that hold results whatever else the object says, and even if they are empty.
 _SURELY = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
+#: Lists that stand side by side in one answer, besides those whose names end in `results`: all hold results.
+_SIDE_BY_SIDE = _SURELY | {"web", "webpages", "news", "videos", "places", "topstories", "discussions"}
+#: Lists of pictures, whose names end so too.
+_PICTURES = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
 #: Types of content parts, of MCP and of the model vendors.
 _PARTS = {
     "text",
@@ -55,6 +59,25 @@ def held_list(item: dict[str, Any]) -> Any:
             if isinstance(value, kind) and value:
                 return value
     return next((value for value in held if isinstance(value, list)), None)
+
+
+def lists_side_by_side(item: dict[str, Any]) -> list[Any]:
+    """The lists of results, or objects around one, that stand side by side in an answer, in its order.
+
+    Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
+    """
+    found = []
+    for key, value in item.items():
+        name = plain(key)
+        if (name in _SIDE_BY_SIDE or name.endswith("results")) and name not in _PICTURES:
+            inner = _list_in(value) if isinstance(value, dict) else value
+            if isinstance(inner, list) and all(isinstance(member, dict) for member in inner):
+                found.append(inner)
+    return found
+
+
+def _list_in(value: dict[str, Any]) -> Any:
+    return next((value[key] for key in value if plain(key) in ("results", "value", "places")), None)
 
 
 def surely_wraps(item: dict[str, Any]) -> bool:

@@ -14,7 +14,6 @@ from goodgain.traces.heads import Head
 from goodgain.traces.pivot import UNANSWERED, ToolCall, Trace
 from goodgain.traces.sources import Source
 
-
 _STEP = {
     *("step_id", "source", "message", "reasoning_content", "reasoning_effort", "tool_calls", "observation"),
     *("is_copied_context", "llm_call_count"),

@@ -120,7 +120,9 @@ def _tell(
 ) -> None:
     role = word(message.get("role"))
     content = _resolved(message.get("content"), attached)
-    source.check_fields(message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content")
+    source.check_fields(
+        message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
+    )
     if role == "user":
         conversation.user(said(content))
     elif role == "assistant":

@@ -180,7 +180,9 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str, see
         if message_id in seen:
             return  # a checkpoint repeats what stood before
         seen.add(message_id)
-    source.check_fields(body, _BODY, at, of="a message", expected="calls in tool_calls, text in content", needs="content")
+    source.check_fields(
+        body, _BODY, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
+    )
     if isinstance(kept := body.get("additional_kwargs"), dict):
         kept_at = f"{at}/additional_kwargs"
         source.check_fields(kept, _KEPT, kept_at, of="additional_kwargs", expected="tool_calls or function_call")

@@ -6,6 +6,7 @@ An assistant message is a step, a user message a turn. Also read: `function_call
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -51,6 +52,8 @@ _CONTENT = "a text, or a list of parts of the types text, image_url, input_audio
 #: What LiteLLM keeps of an answer beside the message.
 _LITELLM = {"thinking_blocks", "reasoning_content", "refusal", "citations", "signature"}
 _RESPONSE = {"choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results"}
+#: Special tokens with which some models search in the text of their messages.
+_SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Models that search before each answer, by a part of their names.
 _SEARCHING_MODELS = ("search-preview", "search-api")
 _CITED = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
@@ -192,7 +195,9 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str, *, 
     message = an_object(message, at)
     role = message.get("role")
     if not message.keys() <= _MESSAGE or "content" not in message:
-        source.check_fields(message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content")
+        source.check_fields(
+            message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
+        )
     if role == "tool":
         content, call_id = message.get("content"), message.get("tool_call_id")
         if (
@@ -262,7 +267,10 @@ def _calls(source: Source, conversation: Conversation, message: dict[str, Any], 
     if isinstance(content, list):
         for index, part in enumerate(content):
             _part(source, conversation, part, f"{at}/content/{index}")
-    elif content is not None and not isinstance(content, str):
+    elif isinstance(content, str):
+        if "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
+            source.not_understood(f"the tag {tag.group()}", f"{at}/content", "calls in tool_calls")
+    elif content is not None:
         raise wrong(f"{at}/content", "text or parts", content)
     if message.get("executed_tools") is not None:
         for index, tool in enumerate(a_list(message["executed_tools"], f"{at}/executed_tools")):

@@ -245,7 +245,6 @@ class _Items:
                 if cited:  # they cannot be told apart by call: the last search before the answer has them
                     waiting.pop().output = [{**note, "type": None} for note in cited.values()]
 
-
     def _check(self, item: dict[str, Any], at: str) -> None:
         expected = "text in content, calls as items of their own"
         self.source.check_fields(item, _MESSAGE, at, of="a message", expected=expected, needs="content")

@@ -27,6 +27,15 @@ _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
 _FOUND = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
 _ANY_TAG = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
 
+#: Tags that a whole text of these dialects has at least one of.
+_DIALECT = re.compile(r"<(?:search|tool_call|answer|think)>")
+#: Tags of other dialects around a search or what it found.
+_OTHER_TAG = re.compile(
+    r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
+)
+_EXPECTED = "<search> and <information>, or <tool_call> and <tool_response>"
+_MESSAGE = {"role", "content", "reasoning_content"}
+
 #: How chat templates mark who speaks.
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
@@ -93,32 +102,34 @@ def independent(_: Head) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """One trace an object, or, in a text, from one system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(_record, is_one=_is_one)
+        yield from source.traces(lambda value, at: _record(source, value, at), is_one=_is_one)
         return
     text = source.text()
     for start, speeches in _conversations(text):
         line = text.count("\n", 0, start) + 1
-        yield from source.numbered(_speeches, speeches, f"{source.path}, line {line}, at ")
+        place = f"{source.path}, line {line}, at "
+        yield from source.numbered(lambda value, at: _speeches(source, value, at), speeches, place)
 
 
 def _is_one(value: list[Any]) -> bool:
     return any(isinstance(member, dict) and "role" in member for member in value) or not value
 
 
-def _record(value: Any, at: str) -> Trace:
+def _record(source: Source, value: Any, at: str) -> Trace:
     if isinstance(value, dict) and "messages" not in value:
         key = next((key for key in _TEXTS if _tagged_text(value, key)), None)
         key = key or next((key for key in _TEXTS if isinstance(value.get(key), str)), None)
         if key is None:
             raise wrong(at, f"messages, or a tagged text under {', '.join(_TEXTS)}", value)
-        trace = _speeches(list(_spoken(value[key])), f"{at}/{key}")
+        trace = _speeches(source, list(_spoken(value[key])), f"{at}/{key}")
         trace.record = value
         return trace
     messages, messages_at = messages_of(value, at)
-    teller = _Teller()
+    teller = _Teller(source)
     for index, message in enumerate(messages):
         message_at = f"{messages_at}/{index}"
         role = a_text(an_object(message, message_at).get("role"), f"{message_at}/role")
+        source.check_fields(message, _MESSAGE, message_at, of="a message", expected=_EXPECTED)
         content = message.get("content")
         if not isinstance(content, str):
             raise wrong(f"{message_at}/content", "text", content)
@@ -126,10 +137,12 @@ def _record(value: Any, at: str) -> Trace:
     return teller.conversation.trace(at, value)
 
 
-def _speeches(speeches: list[tuple[str, str]], at: str) -> Trace:
-    teller = _Teller()
+def _speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
+    teller = _Teller(source)
     for speaker, text in speeches:
         teller.tell(speaker, text, at)
+    if not any(speaker == "assistant" and _DIALECT.search(text) for speaker, text in speeches):
+        source.not_understood("a text without a tag that is known", at, _EXPECTED)
     return teller.conversation.trace(at)
 
 
@@ -169,7 +182,8 @@ def _conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
 class _Teller:
     """Tells what is spoken. Everything belongs to one turn: tool responses come in the user's role."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.conversation = Conversation()
         self._asked = False
         self._waiting: list[ToolCall] = []
@@ -217,6 +231,8 @@ class _Teller:
         for lost in ("<information>", "<search>"):
             if lost in rest:
                 raise wrong(at, "a search in tags and what it found for each <search> and <information>", rest.strip())
+        if (other := _OTHER_TAG.search(rest)) is not None:
+            self.source.not_understood(f"the tag {other.group()}", at, _EXPECTED)
         if not stepped:
             self.conversation.step()
 
