@@ -18,7 +18,7 @@ from .expected import EXPECTED, NOT_RECORDED
 
 FIXTURES = Path(__file__).parent / "fixtures"
 #: The built-in formats, each of which has a folder of fixtures.
-FOLDERS = {path.name for path in FIXTURES.iterdir()}
+FOLDERS = sorted(path.name for path in FIXTURES.iterdir())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -131,15 +131,15 @@ def test_a_sample_of_any_format_is_read_to_its_counts_or_refused_and_never_read_
 
 
 @needs_more
-@pytest.mark.parametrize("form", [name for name in formats() if name in FOLDERS])
-def test_no_sample_is_read_to_no_search_whatever_format_is_named(form: str) -> None:
+def test_no_sample_is_read_to_no_search_whatever_format_is_named() -> None:
     expected = json.loads((_MORE / "expected.json").read_text())
     for name in expected:
-        try:
-            results = read_traces(_MORE / name, format=form)
-        except InputError:
-            continue
-        assert results["iteration"].min() > 0, (name, form)
+        for form in FOLDERS:
+            try:
+                results = read_traces(_MORE / name, format=form)
+            except InputError:
+                continue
+            assert results["iteration"].to_list() and 0 not in results["iteration"], (name, form)
 
 
 @needs_more
@@ -147,7 +147,7 @@ def test_a_sampled_payload_is_read_to_its_counts_or_refused(tmp_path: Path) -> N
     expected = json.loads((_MORE / "expected.json").read_text())["payloads/payloads.jsonl"]["queries"]
     lines = (_MORE / "payloads" / "payloads.jsonl").read_text().splitlines()
     assert len(lines) == len(expected)
-    read = 0
+    read = []
     for line in lines:
         name = json.loads(line)["id"]
         (tmp_path / "log.jsonl").write_text(line)
@@ -156,10 +156,10 @@ def test_a_sampled_payload_is_read_to_its_counts_or_refused(tmp_path: Path) -> N
         except InputError as error:
             assert "no results can be read" in str(error), name
             continue
-        read += 1
+        read.append(name)
         counts = [len(documents) for documents in by_iteration(results)]
         assert counts == expected[name]["by_step"]["results"], name
-    assert read > 8
+    assert {"serpapi", "haystack", "bing_langchain_empty"} <= set(read)
 
 
 @needs_samples

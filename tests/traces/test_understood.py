@@ -529,3 +529,16 @@ def test_a_file_that_no_format_claims_is_refused_with_what_it_looks_like(
         InputError, match=f"in no known trace format .it looks like.*{looks}.*the format jsonl, which takes"
     ):
         read_traces(save(content, "log.jsonl" if content.startswith("{") else "log.txt"))
+
+
+def test_an_error_names_what_was_not_understood_before_it(save: Callable[..., Path]) -> None:
+    call = {
+        "role": "assistant",
+        "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "webSearch", "input": {}}],
+    }
+    answer = {
+        "role": "tool",
+        "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "json", "value": [_PAGE]}}],
+    }
+    with pytest.raises(InputError, match=r"before it, at \S*log\.json, at /1/content/0: part of type 'tool-call'"):
+        read_traces(save([_USER, call, answer]))

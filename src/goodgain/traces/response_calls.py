@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goodgain.traces.checks import a_list, a_text, an_object, id_text, optional_text, wrong
+from goodgain.traces.checks import a_list, a_text, an_object, id_text, optional_text, word, wrong
 from goodgain.traces.jsontext import NotJSONError, loads
 from goodgain.traces.pivot import UNANSWERED, ToolCall
 from goodgain.traces.sources import Source
@@ -53,9 +53,8 @@ def call_of(source: Source, kind: str, item: dict[str, Any], at: str) -> ToolCal
     if kind in _OTHER_CALLS:
         return ToolCall(kind, at, call_id, is_search=False, output=None)
     if kind.endswith("_search_call"):
-        name = item.get("name")
         return ToolCall(
-            name if isinstance(name, str) and name else kind, at, call_id, item.get("arguments", item.get("action")),
+            word(item.get("name")) or kind, at, call_id, item.get("arguments", item.get("action")),
             is_search=True, remedy=f"in a form that is read: items of type {kind!r} are not",
             failed=item.get("status") == "failed",
         )  # fmt: skip

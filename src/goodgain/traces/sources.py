@@ -277,7 +277,14 @@ class Source:
         try:
             yield
         except InputError as error:
-            self._pass_over(error)
+            self._pass_over(self._with_cause(error))
+
+    def _with_cause(self, error: InputError) -> InputError:
+        """An error in a trace of which something before was not understood names that, too: it may be the cause."""
+        if not self._unknown:
+            return error
+        first = self._unknown[0]
+        return InputError(f"{error} (before it, at {place(first.at)}: {first.what} is not understood)")
 
     def _pass_over(self, error: InputError) -> None:
         if not self._skip:

@@ -190,9 +190,9 @@ def _model_calls(span: Span) -> Iterator[Attributes]:
     given = loaded(span.get("gen_ai.output.messages"))
     for index, message in enumerate(given if isinstance(given, list) else []):
         parts = message.get("parts") if isinstance(message, dict) else None
-        for number, part in enumerate(parts if isinstance(parts, list) else []):
+        for place_of_part, part in enumerate(parts if isinstance(parts, list) else []):
             if isinstance(part, dict) and part.get("type") == "tool_call" and isinstance(part.get("name"), str):
-                call_id = part.get("id") or f"{span.span_id} {index} {number}"
+                call_id = part.get("id") or f"{span.span_id} {index} {place_of_part}"
                 yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
 
 

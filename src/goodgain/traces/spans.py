@@ -44,7 +44,7 @@ _KNOWN = {
 _SILENT = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
 #: Attributes that only spans of models, tools, retrievers and rerankers have, in the vocabularies there are.
 _TELLING = re.compile(
-    r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)\..|.*(?:tool_?call|retriev)",
+    r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)(?:\..|$)|.*(?:tool_?call|retriev)",
     re.IGNORECASE,
 )
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -171,8 +171,8 @@ class _Messages:
             self._block(block, block_at, by_agent=role == "assistant")
         if role == "assistant" and not self._stepped and not any(_is_result(block) for block, _ in blocks):
             self.conversation.step()
-        shown = sum(block.get("type") in _HOSTED for block, _ in blocks)
-        for _ in range(hosted_searches(message.get("usage")) - shown):
+        shown = any(block.get("type") in _HOSTED_MARKS for block, _ in blocks)
+        for _ in range(0 if shown else hosted_searches(message.get("usage"))):
             self.conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_NOT_KEPT))
 
     def _block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:

@@ -70,6 +70,10 @@ def _query_id(record: dict[str, Any], at: str) -> str | None:
 
 def _tell(source: Source, conversation: Conversation, step: dict[str, Any], at: str) -> None:
     speaker = word(step.get("source"))
+    for index, part in enumerate(step["message"] if isinstance(step.get("message"), list) else []):
+        if isinstance(part, dict) and part.get("type") not in ("text", "image"):
+            what = f"part of type {part.get('type')!r} in a message"
+            source.not_understood(what, f"{at}/message/{index}", "a part of type text or image")
     expected = "calls in tool_calls, results in observation"
     source.check_fields(step, _STEP, at, of="a step", expected=expected, needs="message")
     if speaker == "user":

@@ -125,6 +125,9 @@ def _tell(
     )
     if role == "user":
         conversation.user(said(content))
+        for index, part in enumerate(content if isinstance(content, list) else []):
+            if isinstance(part, dict) and word(part.get("type")) not in _PARTS:
+                _odd_part(source, part, f"{at}/content/{index}", "a user message")
     elif role == "assistant":
         conversation.step()
         for index, call in enumerate(a_list(message.get("tool_calls"), f"{at}/tool_calls")):
@@ -179,8 +182,11 @@ def _part(source: Source, conversation: Conversation, part: Any, at: str) -> Non
         cited = {str(note.get("url")): note for note in notes if isinstance(note, dict)}
         conversation.cited(list(cited.values()))
     elif kind not in _PARTS:
-        what = f"part of type {part.get('type')!r} in an assistant message"
-        source.not_understood(what, at, ", ".join(sorted(_PARTS)))
+        _odd_part(source, part, at, "an assistant message")
+
+
+def _odd_part(source: Source, part: dict[str, Any], at: str, of: str) -> None:
+    source.not_understood(f"part of type {part.get('type')!r} in {of}", at, ", ".join(sorted(_PARTS)))
 
 
 def _resolved(value: Any, attached: dict[str, Any], depth: int = _DEEPEST) -> Any:

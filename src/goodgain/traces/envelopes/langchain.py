@@ -20,6 +20,7 @@ _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "develo
 _PARTS = {
     *("text", "image_url", "image", "tool_use", "tool_call", "input_json_delta", "thinking", "reasoning", "file"),
     *("redacted_thinking", "refusal", "audio", "video", "reasoning_content", "text-plain", "function_call"),
+    *("invalid_tool_call", "tool_call_chunk", "media", "document", "input_audio", "video_url"),
 }
 _BODY = {
     *("content", "type", "role", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_chunks"),
@@ -188,6 +189,7 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str, see
         source.check_fields(kept, _KEPT, kept_at, of="additional_kwargs", expected="tool_calls or function_call")
     if kind == "human" or (kind == "chat" and body.get("role") in ("user", "human")):
         conversation.user(said(body.get("content")))
+        _check_parts(source, body.get("content"), f"{at}/content", "a human message")
     elif kind == "ai" or (kind == "chat" and body.get("role") in ("assistant", "ai")):
         conversation.step()
         _calls(source, conversation, body, at)
@@ -215,10 +217,15 @@ def _calls(source: Source, conversation: Conversation, body: dict[str, Any], at:
     content = body.get("content")
     if not isinstance(content, (str, list)):
         raise wrong(f"{at}/content", "text or parts", content)
+    _check_parts(source, content, f"{at}/content", "an AI message")
+
+
+def _check_parts(source: Source, content: Any, at: str, of: str) -> None:
+    """Say which parts of a message's content are of an unknown type."""
     for index, part in enumerate(content if isinstance(content, list) else []):
         if isinstance(part, dict) and word(part.get("type")) not in _PARTS:
-            what = f"part of type {part.get('type')!r} in an AI message"
-            source.not_understood(what, f"{at}/content/{index}", "a part such as text, image, tool_use, reasoning")
+            what = f"part of type {part.get('type')!r} in {of}"
+            source.not_understood(what, f"{at}/{index}", "a part such as text, image, tool_use, reasoning")
 
 
 def _old_call(conversation: Conversation, call: Any, at: str) -> None:

@@ -173,8 +173,8 @@ def _recorded(source: Source, parts: list[Part], at: str) -> Trace:
 
 
 def _add_unshown(conversation: Conversation, holder: dict[str, Any], shown: int, at: str) -> None:
-    """Searches of the vendor that a usage counts and no message shows, as calls that are not recorded."""
-    for _ in range(hosted_searches(holder.get("usage")) - shown):
+    """Searches of the vendor that a usage counts where no message shows any, as calls that are not recorded."""
+    for _ in range(0 if shown else hosted_searches(holder.get("usage"))):
         conversation.hosted += 1
         conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_CITED))
 
