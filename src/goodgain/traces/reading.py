@@ -90,8 +90,9 @@ def read_traces(
         with rank 0; a query that never searched is one row with iteration 0.
 
     Raises:
-        InputError: a file cannot be read as what it is said to be, results cannot be read or are not in the log, or
-            two traces share an id. It names the file and the place in it.
+        InputError: a file cannot be read as what it is said to be, results cannot be read or are not in the log, a
+            query has no search and something in its trace is not understood, or two traces share an id. It names the
+            file and the place in it.
 
     Example:
         >>> import json, pathlib, tempfile
