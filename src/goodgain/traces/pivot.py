@@ -163,4 +163,4 @@ class Trace(msgspec.Struct, gc=False):
     run: str | None = None
     number: int | None = None
     record: Any = None
-    unknown: list[Unknown] = msgspec.field(default_factory=list)
+    unknown: tuple[Unknown, ...] = ()

@@ -73,7 +73,7 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
     summary.iterations += len(iterations)
     if not iterations and not skipped:
         summary.without_search += 1
-        _check_understood(trace)
+        _check_understood(trace, turn)
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
     # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
@@ -81,8 +81,8 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
     return Query(turn, own_id, iterations, skipped > 0)
 
 
-def _check_understood(trace: Trace) -> None:
-    """Check that a trace was understood of which a query never searched.
+def _check_understood(trace: Trace, turn: Turn) -> None:
+    """Check that a trace was understood in whose turn no search was found.
 
     Raises:
         InputError: it has something that a format does not understand, which may have been a search.
@@ -91,9 +91,9 @@ def _check_understood(trace: Trace) -> None:
         first = trace.unknown[0]
         expected = f" (expected: {first.expected})" if first.expected else ""
         raise InputError(
-            f"{place(first.at)}: {first.what} is not understood{expected}, and no search was found in the trace, so "
-            "that it may have been one; name the format with format=, write the log in a format that is read, or pass "
-            "over such traces with errors='skip'"
+            f"{place(first.at)}: {first.what} is not understood{expected}, and no search was found in turn "
+            f"{turn.index} of the trace, so that it may have been one; name the format with format=, write the log in a "
+            "format that is read, or pass over such traces with errors='skip'"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -304,7 +304,7 @@ class Source:
             self._unknown.append(Unknown(what, at or f"{self.path}, at ", expected))
 
     def check_fields(
-        self, item: dict[str, Any], known: Set[str], at: str, *, of: str, expected: str, needs: str | None = None
+        self, item: dict[str, Any], known: set[str], at: str, *, of: str, expected: str, needs: str | None = None
     ) -> None:
         """Say which fields of an item could hold a call, a result or an answer and are not known to the format.
 
@@ -319,7 +319,7 @@ class Source:
             expected: where the format has calls, results and text.
             needs: the field that holds the content.
         """
-        if item.keys() <= known and (needs is None or needs in item):
+        if known.issuperset(item) and (needs is None or needs in item):
             return
         lacks = needs is not None and item.get(needs) is None
         for key, value in item.items():
@@ -328,9 +328,12 @@ class Source:
             if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_text_alone(value):
                 self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
-    def take_unknown(self) -> list[Unknown]:
+    def take_unknown(self) -> tuple[Unknown, ...]:
         """Hand out what was not understood since this was last asked for: it belongs to the trace just read."""
-        taken, self._unknown = self._unknown, []
+        if not self._unknown:
+            return ()
+        taken = tuple(self._unknown)
+        self._unknown.clear()
         return taken
 
     def passed_over(self) -> None:

@@ -156,7 +156,8 @@ class _Messages:
                 raise wrong(f"{at}/role", "a role (user or assistant)", role)
             self.source.not_understood(f"message of role {role!r}", f"{at}/role", "user or assistant")
             return
-        self.source.check_fields(message, _MESSAGE, at, of="a message", expected="all in the blocks of content")
+        if not _MESSAGE.issuperset(message):
+            self.source.check_fields(message, _MESSAGE, at, of="a message", expected="all in the blocks of content")
         if role == "system":
             return
         blocks = [
@@ -171,8 +172,10 @@ class _Messages:
             self._block(block, block_at, by_agent=role == "assistant")
         if role == "assistant" and not self._stepped and not any(_is_result(block) for block, _ in blocks):
             self.conversation.step()
-        shown = any(block.get("type") in _HOSTED_MARKS for block, _ in blocks)
-        for _ in range(0 if shown else hosted_searches(message.get("usage"))):
+        counted = hosted_searches(message["usage"]) if "usage" in message else 0
+        if counted and any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
+            return
+        for _ in range(counted):
             self.conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_NOT_KEPT))
 
     def _block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:

@@ -51,7 +51,10 @@ _MESSAGE = {
 _CONTENT = "a text, or a list of parts of the types text, image_url, input_audio, file, refusal"
 #: What LiteLLM keeps of an answer beside the message.
 _LITELLM = {"thinking_blocks", "reasoning_content", "refusal", "citations", "signature"}
-_RESPONSE = {"choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results"}
+_RESPONSE = {
+    *("choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results", "timings"),
+    *("x_groq", "usage_breakdown", "time_info", "prompt_logprobs", "kv_transfer_params", "request_id"),
+}
 #: Special tokens with which some models search in the text of their messages.
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Models that search before each answer, by a part of their names.
@@ -194,7 +197,7 @@ def _key(message: Any) -> Hashable | None:
 def _tell(source: Source, conversation: Conversation, message: Any, at: str, *, model: Any = None) -> None:
     message = an_object(message, at)
     role = message.get("role")
-    if not message.keys() <= _MESSAGE or "content" not in message:
+    if "content" not in message or not _MESSAGE.issuperset(message):
         source.check_fields(
             message, _MESSAGE, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
         )
@@ -279,8 +282,9 @@ def _calls(source: Source, conversation: Conversation, message: dict[str, Any], 
     if isinstance(kept := message.get("provider_specific_fields"), dict):
         kept_at = f"{at}/provider_specific_fields"
         source.check_fields(kept, _LITELLM, kept_at, of="provider_specific_fields", expected="thoughts or citations")
-    if not message.get("tool_calls") and not message.get("executed_tools"):
-        _cited(source, conversation, message.get("annotations"), f"{at}/annotations", model)
+    annotations = message.get("annotations")
+    if annotations is not None and not message.get("tool_calls") and not message.get("executed_tools"):
+        _cited(source, conversation, annotations, f"{at}/annotations", model)
     if "usage" in message:
         _add_unshown(conversation, message, conversation.hosted - shown, at)
 
@@ -332,7 +336,7 @@ def _cited(source: Source, conversation: Conversation, annotations: Any, at: str
         citation for note in a_list(annotations, at)
         if isinstance(note, dict) and isinstance(citation := note.get("url_citation"), dict)
     ]  # fmt: skip
-    searched = annotations is not None and any(part in word(model) for part in _SEARCHING_MODELS)
+    searched = any(part in word(model) for part in _SEARCHING_MODELS)
     if urls or searched:
         unique = {str(citation.get("url")): citation for citation in urls}
         found = list(unique.values()) if source.citations and urls else UNANSWERED
