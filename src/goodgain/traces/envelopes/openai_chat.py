@@ -135,8 +135,9 @@ def _trace(source: Source, value: Any, at: str) -> Trace:
     messages, messages_at = messages_of(value, at)
     conversation = Conversation()
     record = value if isinstance(value, dict) else {}
+    model = record.get("model")
     for index, message in enumerate(messages):
-        _tell(source, conversation, message, f"{messages_at}/{index}", model=record.get("model"))
+        _tell(source, conversation, message, f"{messages_at}/{index}", model)
     _add_unshown(conversation, record, conversation.hosted, at)
     return conversation.trace(at, value)
 
@@ -169,7 +170,7 @@ def _recorded(source: Source, parts: list[Part], at: str) -> Trace:
         if not part.resent:
             shown = conversation.hosted
             for message, message_at in part.messages:
-                _tell(source, conversation, message, message_at, model=part.response.get("model"))
+                _tell(source, conversation, message, message_at, part.response.get("model"))
             source.check_fields(part.response, _RESPONSE, part.response_at, of="a response", expected="all in choices")
             _add_unshown(conversation, part.response, conversation.hosted - shown, part.response_at)
     return conversation.trace(at)
@@ -194,7 +195,7 @@ def _key(message: Any) -> Hashable | None:
     return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
 
 
-def _tell(source: Source, conversation: Conversation, message: Any, at: str, *, model: Any = None) -> None:
+def _tell(source: Source, conversation: Conversation, message: Any, at: str, model: Any) -> None:
     message = an_object(message, at)
     role = message.get("role")
     if "content" not in message or not _MESSAGE.issuperset(message):
@@ -211,7 +212,7 @@ def _tell(source: Source, conversation: Conversation, message: Any, at: str, *, 
             _answer(conversation, message, at)
     elif role == "assistant":
         conversation.step()
-        _calls(source, conversation, message, at, message.get("model") or model)
+        _calls(source, conversation, message, at, model)
     elif role == "function":
         _answer(conversation, message, at)
     elif role == "user":
@@ -279,12 +280,11 @@ def _calls(source: Source, conversation: Conversation, message: dict[str, Any], 
         for index, tool in enumerate(a_list(message["executed_tools"], f"{at}/executed_tools")):
             tool_at = f"{at}/executed_tools/{index}"
             _executed(conversation, an_object(tool, tool_at), tool_at)
-    if isinstance(kept := message.get("provider_specific_fields"), dict):
+    if "provider_specific_fields" in message and isinstance(kept := message["provider_specific_fields"], dict):
         kept_at = f"{at}/provider_specific_fields"
         source.check_fields(kept, _LITELLM, kept_at, of="provider_specific_fields", expected="thoughts or citations")
-    annotations = message.get("annotations")
-    if annotations is not None and not message.get("tool_calls") and not message.get("executed_tools"):
-        _cited(source, conversation, annotations, f"{at}/annotations", model)
+    if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
+        _cited(source, conversation, message["annotations"], f"{at}/annotations", message.get("model") or model)
     if "usage" in message:
         _add_unshown(conversation, message, conversation.hosted - shown, at)
 
@@ -336,7 +336,7 @@ def _cited(source: Source, conversation: Conversation, annotations: Any, at: str
         citation for note in a_list(annotations, at)
         if isinstance(note, dict) and isinstance(citation := note.get("url_citation"), dict)
     ]  # fmt: skip
-    searched = any(part in word(model) for part in _SEARCHING_MODELS)
+    searched = annotations is not None and any(part in word(model) for part in _SEARCHING_MODELS)
     if urls or searched:
         unique = {str(citation.get("url")): citation for citation in urls}
         found = list(unique.values()) if source.citations and urls else UNANSWERED
