@@ -97,6 +97,61 @@ def test_the_other_way_round_it_is_worse() -> None:
     assert turned["significant"]
 
 
+def agents_that_differ(better_in: int, worse_in: int, same_in: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`new` has the one good document where `old` has a bad one, in so many queries, and the other way round."""
+    labels = {f"q{k:02}": {"good": 3, "bad": 0} for k in range(better_in + worse_in + same_in)}
+    new = ["good"] * better_in + ["bad"] * worse_in + ["good"] * same_in
+    old = ["bad"] * better_in + ["good"] * (worse_in + same_in)
+    runs = {
+        name: {q: {doc: 1.0} for q, doc in zip(labels, docs, strict=True)}
+        for name, docs in (("old", old), ("new", new))
+    }
+    return labels, runs
+
+
+@pytest.mark.parametrize(
+    ("differing", "p", "verdict"),
+    [
+        ((5, 0), 2 / 2**5, "unclear"),  # all five are better, and p is still 0.0625
+        ((6, 0), 2 / 2**6, "better"),
+        ((0, 6), 2 / 2**6, "worse"),
+        ((6, 0, 6), 2 / 2**6, "better"),  # queries without a difference do not count against it
+        ((4, 3), 1.0, "unclear"),
+        ((3, 4), 1.0, "unclear"),
+        ((3, 3), 1.0, "unclear"),  # the mean of the differences is 0, and no difference is
+        ((1, 0), 1.0, "unclear"),
+        ((0, 0, 7), 1.0, "equal"),
+    ],
+)
+def test_a_verdict_is_better_or_worse_only_where_the_difference_is_significant(
+    differing: tuple[int, ...], p: float, verdict: str
+) -> None:
+    found = row(compare(*agents_that_differ(*differing), "SRE@1"), "SRE@1")
+    assert (found["p_randomisation_holm"], found["verdict"]) == (p, verdict)
+    assert found["significant"] == (verdict in ("better", "worse"))
+
+
+def test_where_lower_is_better_the_verdict_turns_round() -> None:
+    labels, runs = agents_that_differ(6, 0)
+    runs["new"] = {query: docs | {"more": 0.5} for query, docs in runs["new"].items()}
+    with pytest.warns(GoodgainNotice, match="low coverage"):
+        found = compare(labels, runs, "NumResults@1 NumGood@1")
+    assert row(found, "NumResults@1")["verdict"] == "worse" and row(found, "NumResults@1")["difference"] == 1
+    assert row(found, "NumGood@1")["verdict"] == "better"
+
+
+def test_alpha_and_holms_correction_decide_the_verdict() -> None:
+    labels, runs = agents_that_differ(6, 0)
+    assert row(compare(labels, runs, "SRE@1", alpha=0.03), "SRE@1")["verdict"] == "unclear"
+    assert row(compare(labels, runs, "SRE@1", alpha=0.04), "SRE@1")["verdict"] == "better"
+    three = compare(labels, runs | {"copy": runs["old"]}, "SRE@1")
+    assert three.pairs.select("system", "against", "verdict").rows() == [
+        ("new", "old", "unclear"),  # p = 3 * 0.03125
+        ("copy", "old", "equal"),
+        ("copy", "new", "unclear"),
+    ]
+
+
 def test_differences_that_cancel_out_but_for_rounding_are_no_verdict() -> None:
     def share(good: int) -> dict[str, float]:
         return {f"{'g' if k < good else 'b'}{k}": 10.0 - k for k in range(10)}
@@ -104,14 +159,14 @@ def test_differences_that_cancel_out_but_for_rounding_are_no_verdict() -> None:
     labels = {query: {f"g{k}": 2 for k in range(10)} for query in ("q1", "q2")}
     found = quietly(labels, {"a": {"q1": share(2), "q2": share(1)}, "b": {"q1": share(3), "q2": {"b": 1.0}}}, "SRE@1")
     assert (row(found, "SRE@1")["wins"], row(found, "SRE@1")["losses"]) == (1, 1)
-    assert row(found, "SRE@1")["difference"] == 0 and row(found, "SRE@1")["verdict"] == "equal"
+    assert row(found, "SRE@1")["difference"] == 0 and row(found, "SRE@1")["verdict"] == "unclear"
 
 
 def test_classic_measures_are_better_when_higher() -> None:
     with pytest.warns(GoodgainNotice, match="low coverage"):
         found = example("late_recovery", "late", "early", measures="nDCG@10 DCGG@2 SRE@2")
     ndcg = row(found, "nDCG@10")
-    assert (ndcg["difference"], ndcg["better"], ndcg["verdict"], ndcg["wins"]) == (1, "up", "better", 3)
+    assert (ndcg["difference"], ndcg["better"], ndcg["verdict"], ndcg["wins"]) == (1, "up", "unclear", 3)
     assert row(found, "SRE@2")["verdict"] == "equal"
 
 
@@ -167,9 +222,9 @@ def test_stopping_early_wins_rates_at_its_own_end_and_the_comparison_says_so() -
     assert [str(warning.message) for warning in caught] == list(found.notes)
     assert any(note.startswith("SRR, SRE, RG, CG: taken at each query's own last") for note in found.notes)
     for name in ("SRR", "SRE", "RG"):
-        assert row(found, name)["verdict"] == "better"
-    assert row(found, "CG")["verdict"] == row(found, "RG@3")["verdict"] == "worse"
-    assert row(found, "SRR@3")["verdict"] == "better"  # it keeps its value at N
+        assert row(found, name)["wins"] == 1
+    assert row(found, "CG")["losses"] == row(found, "RG@3")["losses"] == 1
+    assert row(found, "SRR@3")["wins"] == 1  # it keeps its value at N
     note = next(note for note in found.notes if "even at a fixed iteration" in note)
     assert "stopped_early 1" in note
     assert row(found, "SRR")["more_iterations"] == -1

@@ -14,7 +14,7 @@ from rich.console import Console
 from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.tables import FORMS
 from goodgain.errors import InputError
-from test_comparison import many, quietly
+from test_comparison import agents_that_differ, many, quietly
 
 NASTY = ["a|b", "x_{y}%&#^~\\$", "two\nlines", "<b>emoji 🙂</b>", "*star* [link](x)"]
 
@@ -48,7 +48,7 @@ def test_less_redundancy_is_better_on_srr_in_every_form(form: str, lean_is_bette
         assert pair["significant"]
         assert text == lean_is_better.pairs.write_csv()
     else:
-        assert re.search(r"better \\?\*", line) and "worse" not in line
+        assert re.search(r"-0\.\d{4} \\?\*", line) and "better" in line and "worse" not in line
         assert ("$\\downarrow$" if form == "latex" else "↓") in line
         assert "60/0/0" in line
 
@@ -65,7 +65,7 @@ def test_the_lower_mean_of_srr_is_bold_and_equal_means_are_not(form: str, lean_i
 def test_a_run_against_itself_is_equal_in_every_form(form: str) -> None:
     labels, runs = many(20)
     text = shown(compare(labels, {"one": runs["wordy"], "same": runs["wordy"]}, "SRR@3"), form)
-    assert "equal" in text and "better *" not in text and "worse *" not in text
+    assert "equal" in text and not re.search(r"0\.0000 \\?\*", text)
     assert "0/20/0" in text or '"ties": 20' in text or ",0,20,0,equal," in text
 
 
@@ -120,7 +120,17 @@ def test_a_narrow_terminal_breaks_no_number_and_says_what_it_leaves_out() -> Non
 
 
 def test_a_verdict_has_its_colour(lean_is_better: Comparison) -> None:
-    assert "\x1b[32mbetter *" in terminal(lean_is_better, colour=True)
+    assert re.search(r"\x1b\[32m *better", terminal(lean_is_better, colour=True))
+
+
+@pytest.mark.parametrize("form", ["table", *FORMS])
+def test_a_difference_that_is_not_significant_is_unclear_in_every_form(form: str) -> None:
+    comparison = compare(*agents_that_differ(5, 0), "SRE@1")
+    text = shown(comparison, form)
+    assert "unclear" in text and not re.search(r"\+1\.0000 \\?\*", text)
+    rows = [line for line in text.splitlines() if "unclear" in line]
+    assert len(rows) == 1 and "better" not in rows[0]
+    assert "\x1b[32m" not in terminal(comparison, colour=True)
 
 
 def test_decimals_are_asked_for_and_a_small_p_is_never_shown_as_zero(lean_is_better: Comparison) -> None:

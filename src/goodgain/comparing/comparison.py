@@ -39,9 +39,11 @@ class Comparison:
         means: measure, better (`up`, `down`), system, mean, queries.
         pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
-            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses and verdict (of
-            system, by direction), significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
-            more_results (per query, system minus against). A p that does not exist is null.
+            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
+            direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
+            more_results (per query, system minus against). The verdict on system is `better` or `worse` (by direction)
+            where the difference is significant, `unclear` where it is not, `equal` where all differences are zero, null
+            where there is no query. A p that does not exist is null.
         values: query_id, measure, system, value: what was tested.
         baseline: the system all others are held against; None where all pairs are compared.
         notes: what to know before believing the numbers, a sentence each.
@@ -117,9 +119,11 @@ def compare(
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
 
-    >>> found = compare({"q": {"a": 3, "b": 0}}, {"old": {"q": {"b": 1.0}}, "new": {"q": {"a": 1.0}}}, "SRE@1")
-    >>> found.pairs.select("system", "against", "difference", "verdict", "wins").rows()
-    [('new', 'old', 1.0, 'better', 1)]
+    >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
+    >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
+    >>> found = compare(qrels, {"old": old, "new": new}, "SRE@1")
+    >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
+    [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
     runs = _checked(systems, baseline)
     names = list(runs)

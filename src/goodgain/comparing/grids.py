@@ -77,25 +77,25 @@ _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisati
 
 
 def _pairs(comparison: Comparison, places: int) -> Grid:
-    """A row for each measure and pair; a p-value under low coverage is marked."""
+    """A row for each measure and pair; a significant difference and a p-value under low coverage are marked."""
     shown = _p_columns(comparison)
     header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
     header += ["effect", "wins/ties/losses", "more iterations", "verdict"]
     rows = []
     for row in comparison.pairs.iter_rows(named=True):
-        verdict = (row["verdict"] or _ABSENT) + (" *" if row["significant"] else "")
+        mark = " *" if row["significant"] else ""  # beside the number, as in papers: the verdict says it in a word
         cells = [
             f"{row['measure']} {_ARROWS[row['better']]}",
             row["system"],
             row["against"],
-            _signed(row["difference"], places),
+            _signed(row["difference"], places) + mark,
             _ABSENT if row["low"] is None else f"[{_signed(row['low'], places)}, {_signed(row['high'], places)}]",
             *(_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
             _signed(row["effect"], 2),
             f"{row['wins']}/{row['ties']}/{row['losses']}",
             _signed(row["more_iterations"], 2),
         ]
-        rows.append([*map(Cell, cells), Cell(verdict, verdict=row["verdict"] or "")])
+        rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
     return Grid("Differences, system minus against", header, 3, rows)
 
 
@@ -111,7 +111,8 @@ def legend(comparison: Comparison) -> list[str]:
     return [
         f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values; Holm is that "
         f"of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, "
-        f"Holm <= {made['alpha']:g}. Effect is the mean of the differences over their standard deviation. "
+        f"Holm <= {made['alpha']:g}: only there the verdict is better or worse. "
+        f"Effect is the mean of the differences over their standard deviation. "
         f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
         *comparison.notes,
     ]

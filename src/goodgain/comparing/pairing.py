@@ -1,4 +1,4 @@
-"""Pairs of systems on paired values: one row a measure and pair, with the tests and which of the two is better."""
+"""Pairs of systems on paired values: one row a measure and pair, with the tests and their verdict."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def compared(
 
     Returns:
         The columns of `PAIRS`: differences are system minus against, in the measure's unit; wins and verdict follow the
-        direction that is better; a p that does not exist is null. Holm's correction is over the pairs of one measure.
+        direction that is better; the verdict is `better` or `worse` where the difference is significant, `unclear`
+        where it is not, `equal` where all differences are zero; a p that does not exist is null. Holm's correction is
+        over the pairs of one measure.
     """
     tested: dict[str, _Tests] = {}
     for batch in _batches(measures, pairs):
@@ -157,6 +159,7 @@ def _rows(
     towards = 1 if matched.better == "up" else -1
     for k, (a, b) in enumerate(pairs):
         signs = towards * np.sign(tests.differences[k])
+        significant = bool(randomised_holm[k] <= alpha)
         yield (
             matched.values.shape[1],
             means[a],
@@ -173,8 +176,8 @@ def _rows(
             int((signs > 0).sum()),
             int((signs == 0).sum()),
             int((signs < 0).sum()),
-            _verdict(towards * differences[k]),
-            bool(randomised_holm[k] <= alpha),
+            _verdict(signs, towards * differences[k], significant=significant),
+            significant,
         )
 
 
@@ -189,7 +192,18 @@ def _without_residue_of_sums(differences: Matrix) -> list[float]:
     return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
-def _verdict(gain: float) -> str | None:
-    if math.isnan(gain):
+def _verdict(signs: Vector, gain: float, *, significant: bool) -> str | None:
+    """`better` or `worse` only where the test is significant; None where there is no query.
+
+    Args:
+        signs: of each query's difference.
+        gain: mean of the differences, positive where the system is the better one.
+        significant: whether Holm's p of the randomisation test is at most alpha.
+    """
+    if len(signs) == 0:
         return None
-    return "better" if gain > 0 else "worse" if gain < 0 else "equal"
+    if not signs.any():
+        return "equal"
+    if not significant:
+        return "unclear"
+    return "better" if gain > 0 else "worse"
