@@ -28,6 +28,7 @@ from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.measures import MEASURES
 from goodgain.parts import opened
 from goodgain.trace_commands import convert, dedup
+from goodgain.writing import Outputs
 
 __all__ = ["main", "program"]
 
@@ -178,6 +179,7 @@ def ledger(
 @errors_option
 def flatten(run: str, output: Path, order: str, gaps: str, first: int, errors: str) -> None:
     """Write one classic ranking per query, without repeats, for tools that know no iterations."""
+    Outputs([Path(run)]).add(output)
     searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors)
     goodgain.write_run(goodgain.Run(goodgain.flatten(searched, order=order), name=searched.name), output)
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from goodgain.command_options import errors_option
+from goodgain.writing import Outputs
 
 __all__ = ["convert", "dedup"]
 
@@ -117,6 +118,7 @@ def dedup(
     from goodgain.dedup import deduplicate
     from goodgain.traces import read_results, write_results
 
+    Outputs([Path(results)]).add(output)
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
     found = deduplicate(read_results(results), policy=policy, level=level, trust_doc_id=trust, across=across)

@@ -1,4 +1,4 @@
-"""Writing: files that appear whole or not at all, and ids that TREC text can hold."""
+"""Writing: no file over another that is needed, files that appear whole or not at all, ids that TREC text can hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -18,7 +18,7 @@ import zstandard
 
 from goodgain.errors import InputError
 
-__all__ = ["escaped", "why", "written_whole"]
+__all__ = ["Outputs", "escaped", "why", "written_whole"]
 
 #: White space and control characters of Unicode, that some reader would take for the end of a field or line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
@@ -32,6 +32,52 @@ def why(error: OSError | ValueError) -> str:
     if isinstance(error, IsADirectoryError):
         return "is a directory, not a file"
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+class Outputs:
+    """The files that a command writes, none of them an input or another output.
+
+    Files are told apart by what they are, not by their names: a link is the file it leads to. Pipes and devices are
+    left out, as there is nothing in them to lose.
+
+    Args:
+        inputs: the files that are read.
+    """
+
+    def __init__(self, inputs: Iterable[Path]) -> None:
+        self._inputs: dict[_Identity, Path] = {_identity(path): path for path in inputs}
+        self._outputs: dict[_Identity, Path] = {}
+
+    def add(self, path: Path) -> None:
+        """Add an output, before it is opened.
+
+        Raises:
+            InputError: it is an input, or an output that was added before.
+        """
+        identity = _identity(path)
+        if identity is None:
+            return
+        if identity in self._inputs and path.exists():
+            read = self._inputs[identity]
+            raise InputError(f"the output {path} is the same file as the input {read}; give the output another name")
+        if identity in self._outputs:
+            other = self._outputs[identity]
+            raise InputError(f"the outputs {other} and {path} are the same file; give each a name of its own")
+        self._outputs[identity] = path
+
+
+_Identity = tuple[int, int] | Path | None
+
+
+def _identity(path: Path) -> _Identity:
+    """Device and inode of a file, the place and name of one that does not exist yet, None for anything else."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return path.resolve()
+    except (OSError, ValueError):  # whoever opens it says what is wrong
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from goodgain.traces.result_files import check_results_name
 from goodgain.traces.rows import Rows
 from goodgain.traces.runs import DEFAULT_TAG, NormaliseUrl, systems_in, to_run
 from goodgain.traces.summary import Summary
+from goodgain.writing import Outputs
 
 __all__ = ["Conversion", "Deduplicate", "convert_traces"]
 
@@ -80,17 +81,18 @@ def convert_traces(
         progress: is called with the bytes read so far and in all.
 
     Raises:
-        InputError: as `read_traces`; there are several systems and one output; or a file cannot be written. No file is
-            left behind, and those that stood there stay as they were.
+        InputError: as `read_traces`; there are several systems and one output; an output is one of the traces or
+            another output; or a file cannot be written. No file is left behind, and those that stood there stay as
+            they were.
     """
     out, wanted = Path(output), Path(results) if results is not None else None
     read = ReadOptions(**options)
-    _check_outputs(paths, out, wanted)
+    outputs = _checked_outputs(paths, out, wanted)
     apart = _PLACEHOLDER in out.name
     work = _Work(deduplicate, deduplicate_all, normalise_url, out, wanted, system, later=apart)
     summary = Summary()
     with ExitStack() as stack:
-        writing = _Writing(stack, out, wanted, system)
+        writing = _Writing(stack, out, wanted, system, outputs)
         if apart and deduplicate is not None:
             writing.spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
         for done in read_batches(paths, read, work, summary, jobs=jobs, progress=progress):
@@ -103,17 +105,17 @@ def convert_traces(
     return Conversion(writing.runs, wanted, writing.rows, writing.identified, summary)
 
 
-def _check_outputs(paths: Paths, out: Path, results: Path | None) -> None:
-    inputs = {path.resolve() for path in trace_files(paths)}
+def _checked_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
+    """The outputs whose names are known before the traces are read; with `{system}` each run follows when it is met."""
     if results is not None:
         check_results_name(results)
-    for path in (out, *([results] if results else [])):
-        if path.resolve() in inputs:
-            raise InputError(f"{path}: is one of the traces; give the output another name")
-        if path.is_dir():
+    outputs = Outputs(trace_files(paths))
+    for path in (out, results):
+        if path is not None and path.is_dir():
             raise InputError(f"{path}: is a directory; name the file to write")
-    if results is not None and results.resolve() == out.resolve():
-        raise InputError(f"{out}: is given for the run and for the results; give each a name of its own")
+        if path is not None and not (path is out and _PLACEHOLDER in out.name):
+            outputs.add(path)
+    return outputs
 
 
 class _Done(NamedTuple):
@@ -193,13 +195,14 @@ def _finished(rows: pl.DataFrame, work: _Work) -> _Done:
 class _Writing:
     """The outputs of a conversion."""
 
-    def __init__(self, stack: ExitStack, out: Path, results: Path | None, system: str | None) -> None:
+    def __init__(self, stack: ExitStack, out: Path, results: Path | None, system: str | None, outputs: Outputs) -> None:
         self.runs: dict[str, Path] = {}
         self.rows = self.identified = 0
         self.spool: Path | None = None
         self._stack = stack
         self._out = out
         self._system = system
+        self._outputs = outputs
         self._appends: dict[str, Append] = {}
         self._escaped = 0
         self._results = stack.enter_context(appended(results)) if results is not None else None
@@ -236,6 +239,7 @@ class _Writing:
             path = self._out.with_name(self._out.name.replace(_PLACEHOLDER, safe))
             if path in self.runs.values():
                 raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
+            self._outputs.add(path)
             self.runs[name] = path
             self._appends[name] = self._stack.enter_context(appended(path))
         return self._appends[name]
