@@ -45,9 +45,9 @@ WRONG = {
     "SRE(rel=__import__('os'))": "is no name of a measure",
     "SRE(**{'rel': 2})": "SRE has no parameter 'None'",
     "3": "is no name of a measure",
-    "nDCG@'a'": "invalid param cutoff='a'; it takes cutoff=",
-    "nDCG(foo=1)": "unsupported params found: ['foo']",
-    "Bpref@10": "unsupported params",
+    "nDCG@'a'": "cutoff='a' cannot be taken; cutoff is a whole number from 1",
+    "nDCG(foo=1)": "nDCG has no parameter 'foo'; it takes cutoff=, dcg=",
+    "Bpref@10": "Bpref has no parameter 'cutoff'; it takes rel=",
     "(" * 10_000: "is no name of a measure",
     "": "no measure was named",
 }

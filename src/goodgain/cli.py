@@ -93,16 +93,19 @@ def evaluate(
         return
     for query_id, name, value in rows:
         if output_format == "jsonl":
-            print(json.dumps(({"query_id": query_id} if by_query else {}) | {"measure": name, "value": value}))
+            row = ({"query_id": query_id} if by_query else {}) | {"measure": name, "value": value}
+            print(json.dumps(row, allow_nan=False))
         else:
             print(*([query_id] if by_query else []), name, _rounded(value, places), sep="\t")
 
 
-def _rounded(value: float, places: int) -> str:
+def _rounded(value: float | None, places: int) -> str:
+    if value is None:
+        return "–"
     return f"{value:.{places}f}" if places >= 0 else str(value)
 
 
-def _print_table(rows: list[tuple[str, str, float]], places: int, *, by_query: bool) -> None:
+def _print_table(rows: list[tuple[str, str, float | None]], places: int, *, by_query: bool) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

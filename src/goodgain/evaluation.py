@@ -11,6 +11,7 @@ from typing import Any
 import ir_measures
 import narwhals as nw
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.classic import Classic, classic_scores
 from goodgain.counting import Counts, count, finished, pools_of
@@ -36,29 +37,33 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: measure by name -> value over all queries, in the order asked for.
+        means: measure by name -> value over all queries, in the order asked for; None where a query has no value.
         signature: how the values were made; it belongs beside any number that is reported.
     """
 
-    means: dict[str, float]
+    means: dict[str, float | None]
     signature: dict[str, Any]
     _ours: pl.DataFrame
     _classic: pl.DataFrame
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set."""
+        """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set.
+
+        A value that is not finite, as a function of the user's may give one, is null.
+        """
         position = pl.col("measure").replace_strict(
             {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
         )
         return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value:.4f}" for name, value in self.means.items())
+        shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
+        values = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"Scores({values}; {self.signature['queries']} queries)"
 
-    def __getitem__(self, measure: str | ir_measures.Measure) -> float:
-        """The value of one measure, however it is spelled."""
+    def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
+        """The value of one measure, however it is spelled; None where a query has no value."""
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
         name = str(parse_measure(measure) if isinstance(measure, str) else measure)
@@ -66,8 +71,11 @@ class Scores:
             raise MeasureError(f"{name} was not asked for; there are {', '.join(self.means)}")
         return self.means[name]
 
-    def mean(self) -> dict[str, float]:
-        """Measure by name -> value over all queries (for a host's own measure, by the host's own rule)."""
+    def mean(self) -> dict[str, float | None]:
+        """Measure by name -> value over all queries (for a host's own measure, by the host's own rule).
+
+        None where a query has no value.
+        """
         return dict(self.means)
 
 
@@ -83,7 +91,8 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
 
     Returns:
         `Scores`. Ours are means over all queries of the qrels, one that the run lacks having no search at all;
-        queries without judgments are left out; `signature` has both numbers.
+        queries without judgments are left out; `signature` has both numbers. A value that is not finite is null, and
+        so is the mean of its measure, with a notice.
 
     Raises:
         InputError: the run or the qrels cannot be read.
@@ -113,14 +122,17 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     _tell_no_iterations(searched, ours)
     classic, values, extent = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
     tell(extent, labels=judged.labels)
-    means = {str(measure): mean for measure, mean in classic.means.items()}
+    values, classic_values = _finite(values), _finite(classic.per_query)
+    means = _means_of_hosts(classic, classic_values)
     means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
-    return Scores(
+    scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _signature(extent, labels=judged.labels, rels=rels if ours else None, order=order if theirs else None),
         values,
-        classic.per_query,
+        classic_values,
     )
+    _tell_no_value(scores)
+    return scores
 
 
 def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
@@ -141,9 +153,32 @@ def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts
     return counts
 
 
-def _mean(values: pl.Series) -> float:
+def _finite(values: pl.DataFrame) -> pl.DataFrame:
+    """The values, null where they are not finite."""
+    numbers = cs.float()
+    return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
+
+
+def _mean(values: pl.Series) -> float | None:
     """Compensated, over queries in sorted order: the same on every engine and for every order of rows."""
-    return math.fsum(values) / len(values)
+    return None if values.null_count() else math.fsum(values) / len(values)
+
+
+def _means_of_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | None]:
+    """The hosts' own aggregated values; None where a query has no value, or where there is none to aggregate."""
+    lacking = set(values.filter(pl.col("value").is_null()).get_column("measure"))
+    means = {str(measure): mean for measure, mean in classic.means.items()}
+    return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
+
+
+def _tell_no_value(scores: Scores) -> None:
+    names = [name for name, mean in scores.means.items() if mean is None]
+    if not names:
+        return
+    of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
+    counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
+    listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
+    notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
 
 
 def _long(values: pl.DataFrame) -> pl.DataFrame:

@@ -9,12 +9,13 @@ from typing import Any
 
 import ir_measures
 
+from goodgain.declaring import GoodGainMeasure
 from goodgain.errors import MeasureError
 from goodgain.measures import DCGG, MEASURES
+from goodgain.parameters import check_parameters
 
 __all__ = ["Measures", "parse_measure", "parse_measures"]
 
-_C_INT = 2**31
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 
@@ -27,7 +28,7 @@ def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_meas
     With `complete=False` a measure may lack a cutoff that it needs, as where it is shown at every iteration.
 
     Raises:
-        MeasureError: a name or parameter is unknown, or there is no measure at all.
+        MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all.
 
     >>> parse_measures("nDCG@10 SRE(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
@@ -54,7 +55,7 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
     """The measure of one name, ours or any that ir_measures knows.
 
     Raises:
-        MeasureError: the name or a parameter is unknown; a near miss is named.
+        MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
     """
     try:
         node: ast.expr = ast.parse(name.strip(), mode="eval").body
@@ -108,17 +109,10 @@ def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_m
 
 
 def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:
-    for name, value in measure.params.items():
-        bad = isinstance(value, bool) or (isinstance(value, int) and not 0 < value < _C_INT)
-        if name in ("cutoff", "rel") and bad and measure.NAME not in MEASURES:  # trec_eval takes it, and crashes
-            raise MeasureError(
-                f"{measure.NAME}: {name}={value!r} is no number that trec_eval can take; give one from 1"
-            )
-    try:
+    if isinstance(measure, GoodGainMeasure):
         measure.validate_params()
-    except AssertionError as error:
-        takes = ", ".join(f"{name}=" for name in measure.SUPPORTED_PARAMS) or "no parameters"
-        raise MeasureError(f"{measure.NAME}: {error}; it takes {takes}") from None
+    else:
+        check_parameters(measure)
     return measure
 
 
