@@ -160,3 +160,21 @@ def test_bad_rows_are_found_on_every_engine(engine: str) -> None:
     tags = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b"], "tag": ["s", "t"]})
     with pytest.raises(gg.InputError, match="tag"):
         gg.read_run(ENGINES[engine](tags))
+
+
+def test_no_table_of_the_users_stands_in_for_the_qrels() -> None:
+    """DuckDB looks names up in the user's catalogue first; a view of the user's is not replaced either."""
+    connection = duckdb.connect()
+    for name in ("carried", "run", "qrels", "small", "rows", "frame", "lhs", "rhs"):
+        connection.execute(
+            f"CREATE TABLE {name} AS SELECT 'q' AS query_id, 'a' AS doc_id, 3.0 AS relevance, 1 AS iteration"
+        )
+    run = connection.sql(
+        "SELECT * FROM (VALUES ('q', 1, 'a', 1), ('q', 1, 'b', 2), ('q', 2, 'a', 1)) AS rows"
+        "(query_id, iteration, doc_id, rank)"
+    )
+    scores = gg.evaluate({"q": {"a": 2, "b": 3}}, run, "CG nDCG@10")
+    assert scores.mean() == gg.evaluate({"q": {"a": 2, "b": 3}}, run.pl(), "CG nDCG@10").mean()
+    assert scores["CG"] == 5.0
+    assert connection.sql("SELECT count(*) FROM run").fetchall() == [(1,)]
+    assert len(connection.sql("SHOW TABLES").fetchall()) == 8

@@ -259,3 +259,23 @@ def test_queries_with_labels_below_0_only_have_nothing_relevant(label: int) -> N
         scores = gg.evaluate(qrels, run, "nDCG@10 nDCG RR@10 R@100 AP P@3 Rprec NumRet NumRel CG")
     assert scores.mean() == dict.fromkeys(scores.mean(), 0.0) | {"NumRet": 40.0}
     assert len(scores.per_query) == 20 * 10
+
+
+@pytest.mark.parametrize("labels", [{"a": -2, "b": -2}, {"a": -2, "b": 1, "c": -7}, {"a": -1, "b": -1}])
+def test_labels_below_minus_1_do_not_crash_ir_measures_or_pytrec_eval(labels: dict[str, int]) -> None:
+    """Real qrels have -2; trec_eval writes outside its memory for them: in a process of its own, as it may crash."""
+    code = f"""
+import ir_measures, goodgain as gg
+from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+qrels, run = {{"q": {labels}, "p": {{"b": 1}}}}, {{q: {{"a": 2.0, "b": 1.0, "u": 0.5}} for q in "qp"}}
+classic = [ir_measures.parse_measure(name) for name in "nDCG@10 AP P@2 Bpref infAP P(judged_only=True)@5 RR@10".split()]
+for _ in range(20):
+    found = ir_measures.calc_aggregate([*classic, gg.CG(rel=1)], gg.read_qrels(qrels), gg.read_run(run))
+    RelevanceEvaluator(qrels, {{"ndcg_cut_10", "map", "bpref", "infAP"}}).evaluate(run)
+assert found[gg.CG(rel=1)] == {1.0 if 1 in labels.values() else 0.5}, found
+clipped = {{"q": {{doc: max(label, -1) for doc, label in {labels}.items()}}, "p": {{"b": 1}}}}
+assert found[ir_measures.nDCG @ 10] == gg.evaluate(clipped, run, "nDCG@10")["nDCG@10"]
+print("alive")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

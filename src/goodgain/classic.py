@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -13,8 +12,8 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
-from goodgain.formats.labels import check_levels
-from goodgain.providers import LOWEST_LABEL, check_provider, chosen_provider
+from goodgain.formats.labels import check_levels, clip_for_trec_eval
+from goodgain.providers import check_provider, chosen_provider
 from goodgain.whole_labels import Labelling, whole_labels
 
 __all__ = ["Classic", "classic_scores"]
@@ -29,7 +28,7 @@ class Classic(NamedTuple):
 
     Attributes:
         means: measure -> aggregated value, by the host's own rule (NumRet is a sum).
-        per_query: query_id, measure, value; the host's own set of queries.
+        per_query: query_id, measure, value; all queries of the qrels, those the host leaves out at the measure's default.
     """
 
     means: dict[ir_measures.Measure, float]
@@ -53,7 +52,6 @@ def classic_scores(
         MeasureError: no provider computes a measure, or none can with these labels or query ids.
     """
     values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
-    hosts: set[str] = set()
     judged: set[str] = set()
     if any(_takes_all(measure, provider) for measure in measures):
         pairs = [_at_once(pairs)]
@@ -62,14 +60,11 @@ def classic_scores(
             continue
         judged.update(labels.get_column("query_id").unique())
         with _no_search_for_cycles():
-            for host, found in _metrics(measures, labels, ranking, provider):
-                hosts.add(host.NAME)
-                for measure, query_id, value in found:
-                    values[measure][query_id] = value
-    if len(hosts) > 1:  # as ir_measures does; Accuracy alone leaves queries out
-        for query_id in sorted(judged):
-            for measure in measures:
-                values[measure].setdefault(query_id, measure.DEFAULT)
+            for measure, query_id, value in _metrics(measures, labels, ranking, provider):
+                values[measure][query_id] = value
+    for query_id in sorted(judged):  # a provider may leave queries out: Accuracy does where nothing relevant was found
+        for measure in measures:
+            values[measure].setdefault(query_id, measure.DEFAULT)
     return Classic({measure: _aggregated(measure, values[measure]) for measure in measures}, _per_query(values))
 
 
@@ -100,15 +95,15 @@ def _at_once(pairs: Iterable[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.Dat
 
 def _metrics(
     measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame, provider: str | None
-) -> Iterator[tuple[Any, Iterable[tuple[ir_measures.Measure, str, float]]]]:
-    """Each provider that is needed, and what it says: measure, query, value."""
+) -> Iterator[tuple[ir_measures.Measure, str, float]]:
+    """What the providers say: measure, query, value."""
     forms = _Forms(labels, ranking)
-    for (host, labelling), named in _together(measures, labels, provider).items():
-        check_provider(host, list(named), labels, ranking)
-        if labelling.rel is None and labelling.whole:
+    for request in _requests(measures, labels, provider):
+        check_provider(request.host, list(request.named), labels, ranking)
+        if request.labelling.rel is None and request.labelling.whole:
             check_levels(labels)
-        found = _calculated(host, list(named), labelling, forms)
-        yield host, ((named[metric.measure], metric.query_id, float(metric.value)) for metric in found)
+        for metric in _calculated(request, forms):
+            yield request.named[metric.measure], metric.query_id, float(metric.value)
 
 
 def _aggregated(measure: ir_measures.Measure, values: dict[str, float]) -> float:
@@ -130,16 +125,58 @@ def _per_query(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.
     return pl.concat(columns) if columns else pl.DataFrame(schema=types)
 
 
-def _together(
+class _Request(NamedTuple):
+    """One call of a provider.
+
+    Attributes:
+        host: the provider.
+        labelling: how the labels reach it.
+        named: the measure to ask it for -> the measure that the user asked for.
+    """
+
+    host: Any
+    labelling: Labelling
+    named: dict[ir_measures.Measure, ir_measures.Measure]
+
+
+def _requests(
     measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, provider: str | None
-) -> dict[tuple[Any, Labelling], dict[ir_measures.Measure, ir_measures.Measure]]:
-    """Measures that one provider computes from one labelling; each maps the measure asked for to the one named."""
-    groups: dict[tuple[Any, Labelling], dict[ir_measures.Measure, ir_measures.Measure]] = {}
+) -> Iterable[_Request]:
+    """The calls that give every measure the value it has alone.
+
+    Providers of ir_measures mix up the parameters of measures in one call: pytrec_eval's computes a plain nDCG with the
+    gains of another, and NumRet with another's judged_only; pyndeval's reads the run once and has nothing left for a
+    second value of a parameter. So measures share a call only if they differ in nothing but name and cutoff.
+    """
+    requests: dict[tuple[Any, ...], _Request] = {}
     fractional = labels.get_column("relevance").filter(labels.get_column("relevance") % 1 != 0)
     for measure in measures:
         asked, labelling = whole_labels(measure, fractional)
-        groups.setdefault((chosen_provider(asked, provider), labelling), {})[_named_once(asked)] = measure
-    return groups
+        host = chosen_provider(asked, provider)
+        key = (host.NAME, labelling, _parameters(asked))
+        further = 0
+        while _is_taken(requests.get((*key, further)), asked):
+            further += 1
+        request = requests.setdefault((*key, further), _Request(host, labelling, {}))
+        request.named[_named_once(asked)] = measure
+    return requests.values()
+
+
+def _parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
+    """The parameters that are not at their default, without the one after @."""
+    supported = measure.SUPPORTED_PARAMS
+    given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
+    return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
+
+
+def _is_taken(request: _Request | None, measure: ir_measures.Measure) -> bool:
+    """Whether a call has a measure that the provider could not tell from this one."""
+    return request is not None and any(_host_name(other) == _host_name(measure) for other in request.named)
+
+
+def _host_name(measure: ir_measures.Measure) -> tuple[str | None, str]:
+    at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
+    return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval has two decimals of a recall
 
 
 def _named_once(measure: ir_measures.Measure) -> ir_measures.Measure:
@@ -157,19 +194,13 @@ class _Forms:
         self._labels = labels
         self._ranking = ranking.select(Run.columns)
         self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
-        self._has_low_labels = bool((labels.get_column("relevance") < 0).any())
 
     def qrels_frame(self, labelling: Labelling) -> Any:
         return self._labels.with_columns(labelling.relevance).to_pandas()
 
-    def qrels(self, labelling: Labelling, *, for_trec_eval: bool) -> dict[str, dict[str, Any]]:
-        relevance = pl.col("relevance").clip(lower_bound=LOWEST_LABEL)
-        if (
-            for_trec_eval and self._has_low_labels
-        ):  # it looks for levels of relevance that a query without any label from 0 does not have
-            relevance = pl.when(relevance.max().over("query_id") < 0).then(0).otherwise(relevance)
-        frame = self._labels.with_columns(labelling.relevance).with_columns(relevance.alias("relevance"))
-        return self._dict((labelling, for_trec_eval), frame, "relevance")
+    def qrels(self, labelling: Labelling) -> dict[str, dict[str, Any]]:
+        frame = clip_for_trec_eval(self._labels.with_columns(labelling.relevance))
+        return self._dict(labelling, frame, "relevance")
 
     def run(self, *, as_frame: bool) -> Any:
         return self._ranking.to_pandas() if as_frame else self._dict(None, self._ranking, "score")
@@ -180,23 +211,24 @@ class _Forms:
         return self._dicts[key]
 
 
-def _calculated(
-    host: Any, measures: Sequence[ir_measures.Measure], labelling: Labelling, forms: _Forms
-) -> Iterable[ir_measures.Metric]:
+def _calculated(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
     """Hand a provider the form it would make itself: what is made in columns here is made row by row there."""
-    frames = host.NAME in ("runtime", "ranx")
+    host, labelling = request.host, request.labelling
+    frames = host.NAME in _AT_ONCE
     qrels = (
         forms.qrels_frame(labelling)  # column 2 is pyndeval's subtopic
         if frames or host.NAME == "pyndeval"
-        else forms.qrels(labelling, for_trec_eval=host.NAME == "pytrec_eval")
+        else forms.qrels(labelling)
     )
     run = forms.run(as_frame=frames)
+    if host.NAME == "runtime":  # a function of the user's own: its errors are for its author to see
+        return list(host.iter_calc(list(request.named), qrels, run))
     try:
-        return list(host.iter_calc(measures, qrels, run))
-    except (subprocess.CalledProcessError, ZeroDivisionError) as error:
+        return list(host.iter_calc(list(request.named), qrels, run))
+    except Exception as error:
         raise MeasureError(
-            f"{', '.join(map(str, measures))}: provider {host.NAME} of ir_measures fails on this input ({error}); "
-            "leave the measure out"
+            f"{', '.join(map(str, request.named))}: provider {host.NAME} of ir_measures fails on this input "
+            f"({type(error).__name__}: {error}); leave the measure out"
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import narwhals as nw
@@ -73,10 +74,23 @@ def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if run.implementation.is_pyarrow():
         return small.to_arrow()
     if run.implementation.is_duckdb():
-        carried = small.to_arrow()  # noqa: F841  # DuckDB finds it by its name, on the run's own connection
-        return run.to_native().query("run", "SELECT * FROM carried")
+        return _carried_to_duckdb(run.to_native(), small)
     if _is_spark(run):
         return run.to_native().sparkSession.createDataFrame(small.to_arrow())
     raise InputError(
         f"rows cannot be carried to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
     )
+
+
+def _carried_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
+    """A small frame on the connection of a relation, which can be reached by a query of the relation only.
+
+    DuckDB looks a table up in the user's catalogue first, then among Python's variables, and `query` names the relation
+    as a view: both have names that no user has, or a table of the user's would stand in for the frame.
+    """
+    name = f"goodgain_{uuid.uuid4().hex}"
+    globals()[name] = small.to_arrow()
+    try:
+        return relation.query(f"{name}_run", f"SELECT * FROM {name}")
+    finally:
+        del globals()[name]  # DuckDB has a reference of its own

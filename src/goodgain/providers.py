@@ -9,13 +9,11 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import MeasureError
+from goodgain.formats.labels import LOWEST_LABEL
 
-__all__ = ["LOWEST_LABEL", "check_provider", "chosen_provider"]
+__all__ = ["check_provider", "chosen_provider"]
 
 _GDEVAL_MOST = 4
-#: trec_eval writes outside its memory for lower labels, which pytrec_eval often, not always, survives. -1 is the same to
-#: every measure that asks only whether a document is relevant, and how much.
-LOWEST_LABEL = -1
 
 
 def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:

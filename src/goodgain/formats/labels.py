@@ -9,8 +9,10 @@ from goodgain.formats.places import Rows
 from goodgain.schema import EMPTY_DOC
 
 __all__ = [
+    "LOWEST_LABEL",
     "MOST_LEVELS",
     "check_levels",
+    "clip_for_trec_eval",
     "differing_labels",
     "no_judgment_of_nothing",
     "one_label_a_document",
@@ -33,6 +35,24 @@ def check_levels(labels: pl.DataFrame) -> None:
             f"the label {high[0]:g} is too large for trec_eval, which keeps a list of all levels of relevance up to it "
             f"(here up to {MOST_LEVELS:,}); map the labels to a small scale"
         )
+
+
+#: trec_eval writes outside its memory for lower labels, which pytrec_eval often, not always, survives. -1 is the same to
+#: every measure that asks only whether a document is relevant, and how much.
+LOWEST_LABEL = -1
+
+
+def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
+    """The judgments with labels that do not crash trec_eval and give its values.
+
+    Labels below -1 become -1. A query that has labels below 0 only gets 0 for each: trec_eval looks for its levels of
+    relevance from 0 on, and may never end where there is none.
+    """
+    if not (frame.get_column("relevance") < 0).any():
+        return frame
+    relevance = pl.col("relevance").clip(lower_bound=LOWEST_LABEL)
+    has_none = relevance.max().over("query_id") < 0
+    return frame.with_columns(relevance=pl.when(has_none).then(0).otherwise(relevance))
 
 
 def differing_labels(frame: pl.DataFrame) -> int:

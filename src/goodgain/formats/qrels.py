@@ -20,6 +20,7 @@ from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import Frame, open_frame, typed
 from goodgain.formats.labels import (
     check_levels,
+    clip_for_trec_eval,
     differing_labels,
     no_judgment_of_nothing,
     one_label_a_document,
@@ -91,6 +92,8 @@ class Qrels(PandasFacade):
     def for_hosts(self) -> pl.DataFrame:
         """query_id, doc_id, relevance (Int64), iteration: what a classic measure may see.
 
+        Labels below -1 are -1, and 0 in a query that has no others: they crash trec_eval.
+
         Raises:
             InputError: a label is no whole number: pytrec_eval refuses it, ranx cuts 2.9 down to 2 without a word.
         """
@@ -110,7 +113,8 @@ class Qrels(PandasFacade):
                     "documents whose labels differ; goodgain.evaluate takes that of the document's first occurrence"
                 )
             rows = self.largest.with_columns(iteration=pl.lit("0"))
-        return rows.select("query_id", "doc_id", pl.col("relevance").cast(pl.Int64), pl.col("iteration"))
+        columns = ("query_id", "doc_id", pl.col("relevance").cast(pl.Int64), "iteration")
+        return clip_for_trec_eval(rows).select(*columns)
 
     @property
     def shown(self) -> pl.DataFrame:
