@@ -14,6 +14,7 @@ import polars as pl
 
 import goodgain
 from goodgain.command_options import (
+    columns_option,
     errors_option,
     gaps_options,
     labels_option,
@@ -25,6 +26,7 @@ from goodgain.command_options import (
 from goodgain.compare_command import compare_files, compare_options
 from goodgain.comparing.tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
+from goodgain.formats.qrels import read_as_qrels
 from goodgain.measures import MEASURES
 from goodgain.parts import opened
 from goodgain.trace_commands import convert, dedup
@@ -58,6 +60,7 @@ def program() -> None:
 @order_option
 @gaps_options
 @labels_option
+@columns_option
 @errors_option
 def evaluate(
     qrels: str,
@@ -72,6 +75,7 @@ def evaluate(
     gaps: str,
     first: int,
     labels: str | None,
+    columns: dict[str, str],
     errors: str,
 ) -> None:
     """Score a run on any measures, ours and those of ir_measures.
@@ -81,9 +85,9 @@ def evaluate(
     """
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
-    searched = opened(run, gaps=gaps, first=first, errors=errors)
-    judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
+    searched = opened(run, gaps=gaps, first=first, errors=errors, columns=columns)
+    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider, columns=columns)
     _tell(scores.signature)
     rows = list(scores.per_query.iter_rows()) if by_query else []
     if not no_summary:
@@ -144,6 +148,7 @@ def _tell(signature: dict[str, Any]) -> None:
 @output_format_option("table", "csv", "jsonl", "parquet")
 @gaps_options
 @labels_option
+@columns_option
 @errors_option
 def ledger(
     qrels: str,
@@ -154,12 +159,13 @@ def ledger(
     gaps: str,
     first: int,
     labels: str | None,
+    columns: dict[str, str],
     errors: str,
 ) -> None:
     """Print what each iteration of each query brought: results, repeats, good documents, gain."""
-    searched = opened(run, gaps=gaps, first=first, errors=errors)
-    judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
+    searched = opened(run, gaps=gaps, first=first, errors=errors, columns=columns)
+    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None, columns=columns)
     if output_format == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
@@ -179,11 +185,12 @@ def ledger(
 )
 @order_option
 @gaps_options
+@columns_option
 @errors_option
-def flatten(run: str, output: Path, order: str, gaps: str, first: int, errors: str) -> None:
+def flatten(run: str, output: Path, order: str, gaps: str, first: int, columns: dict[str, str], errors: str) -> None:
     """Write one classic ranking per query, without repeats, for tools that know no iterations."""
     Outputs([Path(run)]).add(output)
-    searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors)
+    searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
     goodgain.write_run(goodgain.Run(goodgain.flatten(searched, order=order), name=searched.name), output)
 
 
@@ -209,17 +216,18 @@ def measures() -> None:
 @program.command()
 @click.argument("file", metavar="FILE")
 @labels_option
+@columns_option
 @errors_option
-def validate(file: str, labels: str | None, errors: str) -> None:
+def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
     """Read a run or qrels, and say what is in it or what is wrong with it."""
-    if _is_qrels(file):
-        frame = goodgain.read_qrels(file, labels=labels, errors=errors).frame
+    if _is_qrels(file, columns):
+        frame = goodgain.read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
         print(
             f"{file}: qrels, {frame.get_column('query_id').n_unique()} queries, {frame.height} labels, {good} of them >= 2"
         )
         return
-    rows = goodgain.read_run(file, errors=errors).rows
+    rows = goodgain.read_run(file, errors=errors, columns=columns).rows
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
     repeats = results.height - results.select("query_id", "doc_id").unique().height
@@ -230,11 +238,11 @@ def validate(file: str, labels: str | None, errors: str) -> None:
     )
 
 
-def _is_qrels(file: str) -> bool:
+def _is_qrels(file: str, columns: dict[str, str]) -> bool:
     """Whether a file holds labels: by its columns, or by the fields of its first line."""
     from goodgain.formats.detecting import looks_like_qrels
 
-    return looks_like_qrels(Path(file))
+    return looks_like_qrels(Path(file), columns)
 
 
 @program.command()
@@ -243,6 +251,7 @@ def _is_qrels(file: str) -> bool:
 @order_option
 @gaps_options
 @labels_option
+@columns_option
 @errors_option
 def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
     """Compare two or more runs on any measures, with tests, and say which is better.

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import click
 
+from goodgain.errors import InputError
 from goodgain.flattening import ORDERS
 
 __all__ = [
+    "columns_option",
     "errors_option",
     "gaps_options",
     "labels_option",
@@ -39,6 +41,21 @@ errors_option = click.option(
     default="raise",
     show_default=True,
     help="Bad lines: stop at the first, or leave them out.",
+)
+
+
+def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in value.split(",")] if value else []
+    if not all(sign and name and ours for name, sign, ours in pairs):
+        raise InputError(f"--columns {value}: write NAME=COLUMN, and several with commas: step=iteration,qid=query_id")
+    return {name.strip(): ours.strip() for name, _, ours in pairs}
+
+
+columns_option = click.option(
+    "--columns",
+    metavar="NAME=COLUMN,...",
+    callback=_parse_columns,
+    help="What columns of Parquet, Arrow or JSON Lines are here: step=iteration,qid=query_id.",
 )
 
 

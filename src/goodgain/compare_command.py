@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-import goodgain
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
 from goodgain.errors import notice
 from goodgain.formats.files import stem
+from goodgain.formats.qrels import read_as_qrels
+from goodgain.formats.run import read_as_run
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "system_names"]
 
@@ -63,19 +64,21 @@ def compare_files(
     gaps: str,
     first: int,
     labels: str | None,
+    columns: dict[str, str],
     errors: str,
     **settings: Any,
 ) -> None:
     """Compare runs given as files; settings are those of `goodgain.compare`."""
     lines = [parse_requirement(text) for text in required]
     names = system_names(runs)
-    judged = goodgain.read_qrels(qrels, labels=labels, errors=errors)
-    read = [goodgain.read_run(run, gaps=gaps, first=first, errors=errors) for run in runs]
+    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    read = [read_as_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
     comparison = compare(
         judged,
         dict(zip(names, read, strict=True)),
         [*measures, *(line.measure for line in lines)],
         baseline=baseline or _yardstick(lines, names),
+        columns=columns,
         **settings,
     )
     _tell(comparison)

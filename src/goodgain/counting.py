@@ -69,7 +69,8 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
         rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
     )
     firsts = rows.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
-    labelled = _labelled(firsts, carried_to(rows, nw.from_native(qrels)), labels)
+    judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
+    labelled = _labelled(firsts, carried_to(rows, judgments), labels)
     label = nw.col("relevance")
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
@@ -91,7 +92,7 @@ def pools_of(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.Dat
         query_id, and GoodPool and GainPool with the position of a threshold.
     """
     judgments = collected(nw.from_native(qrels))
-    label = pl.col("relevance")
+    label = pl.col("relevance").cast(pl.Float64)
     good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
     gain = {f"GainPool{k}": pl.when(label >= rel).then(label).otherwise(0.0) for k, rel in enumerate(rels)}
     return (

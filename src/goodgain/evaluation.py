@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,10 +16,12 @@ import polars.selectors as cs
 from goodgain.classic import Classic, classic_scores
 from goodgain.counting import Counts, count, finished, pools_of
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
-from goodgain.errors import MeasureError, notice
-from goodgain.extents import Extent, extent_of, tell
-from goodgain.formats import Qrels, Run, read_qrels, read_run
-from goodgain.formats.run import NO_ITERATIONS
+from goodgain.errors import InputError, MeasureError, notice
+from goodgain.extents import Extent, extent_of, tell, tell_unreached
+from goodgain.formats import Qrels, Run, read_run
+from goodgain.formats.column_names import Columns, check_columns_used
+from goodgain.formats.qrels import read_as_qrels
+from goodgain.formats.run import NO_ITERATIONS, describe_likely_iteration
 from goodgain.formats.run_file import RunFile
 from goodgain.labelling import labelled
 from goodgain.measures import MEASURES
@@ -29,7 +31,17 @@ from goodgain.parts import Part, opened, over_parts
 from goodgain.scoring import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
-__all__ = ["Scores", "counted", "evaluate", "flatten", "good_gain_scores", "ledger"]
+__all__ = [
+    "Scores",
+    "counted",
+    "evaluate",
+    "flatten",
+    "good_gain_scores",
+    "ledger",
+    "open_both",
+    "score_run",
+    "used_thresholds",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +91,15 @@ class Scores:
         return dict(self.means)
 
 
-def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", provider: str | None = None) -> Scores:
+def evaluate(
+    qrels: Any,
+    run: Any,
+    measures: Measures,
+    *,
+    order: str = "seen",
+    provider: str | None = None,
+    columns: Columns | None = None,
+) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
 
     Args:
@@ -88,6 +108,7 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures that computes the classic measures; None leaves it to ir_measures.
+        columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
 
     Returns:
         `Scores`. Ours are means over all queries of the qrels, one that the run lacks having no search at all;
@@ -105,7 +126,15 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures)
-    searched, judged = opened(run), read_qrels(qrels)
+    searched, judged = open_both(qrels, run, columns)
+    tell_unreached(judged.frame, used_thresholds(asked))
+    return score_run(judged, searched, asked, order=order, provider=provider)
+
+
+def score_run(
+    judged: Qrels, searched: Run | RunFile, asked: Sequence[ir_measures.Measure], *, order: str, provider: str | None
+) -> Scores:
+    """`evaluate` for what has been read, without the notices that are about the qrels alone."""
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
     rels = thresholds(ours) or [DEFAULT_REL]
@@ -119,7 +148,7 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
             good_gain.add(part)
         return classic, *good_gain.scores()
 
-    _tell_no_iterations(searched, ours)
+    check_iterations(searched, ours)
     classic, values, extent = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
     tell(extent, labels=judged.labels)
     values, classic_values = _finite(values), _finite(classic.per_query)
@@ -135,19 +164,48 @@ def evaluate(qrels: Any, run: Any, measures: Measures, *, order: str = "seen", p
     return scores
 
 
+def used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
+    """The thresholds that matter to some measure: NumIter and its like have none."""
+    return thresholds(m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel)
+
+
 def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
-    _tell_no_iterations(run, measures)
+    check_iterations(run, measures)
     return scored(measures, counts)
 
 
-def _tell_no_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
-    if not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
+def open_both(qrels: Any, run: Any, columns: Columns | None) -> tuple[Run | RunFile, Qrels]:
+    """Open a run, and read qrels, whose columns may have names of the user's own."""
+    searched = run if isinstance(run, (Run, RunFile)) else opened(run, columns=columns)
+    judged = qrels if isinstance(qrels, Qrels) else read_as_qrels(qrels, columns=columns)
+    check_columns_used(columns or {}, searched, judged)
+    return searched, judged
+
+
+def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
+    """Say where a run has no iterations, and measures are asked for that look at them.
+
+    Raises:
+        InputError: a column looks like the iteration, and was not read as one: its searches would count as one.
+    """
+    if run.likely_iteration is not None:
+        sentence = describe_likely_iteration(run.likely_iteration)
+        if measures:
+            raise InputError(f"the run has no column iteration: {sentence}")
+        notice(f"{sentence}; it was read as a run of one iteration a query")
+    elif not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
         notice(NO_ITERATIONS)
 
 
 def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
-    """Threshold -> ledger and pools of a run, with a notice where they mean less than they seem to."""
+    """Threshold -> ledger and pools of a run, with a notice where they mean less than they seem to.
+
+    Raises:
+        InputError: a column of the run looks like the iteration, and was not read as one.
+    """
+    if run.likely_iteration is not None:
+        raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
     tell(extent_of(counts), labels=qrels.labels)
     return counts
@@ -205,7 +263,14 @@ def _signature(
     }
 
 
-def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures | None = None) -> pl.DataFrame:
+def ledger(
+    qrels: Any,
+    run: Any,
+    *,
+    rel: float = DEFAULT_REL,
+    measures: Measures | None = None,
+    columns: Columns | None = None,
+) -> pl.DataFrame:
     """What each iteration of each query brought.
 
     Args:
@@ -213,6 +278,7 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
         run: what `read_run` takes.
         rel: the smallest good label.
         measures: ours, without @: their value at every iteration, as if the agent had stopped there.
+        columns: name in the source -> name here, for columns of run or qrels with other names.
 
     Returns:
         One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
@@ -228,8 +294,11 @@ def ledger(qrels: Any, run: Any, *, rel: float = DEFAULT_REL, measures: Measures
     [(2, 2, 1, 3.0, 0.5)]
     """
     asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
-    base: float = MEASURES["CG"](rel=rel).rel  # checked as any measure's
-    searched, judged = opened(run), read_qrels(qrels)
+    base_measure = MEASURES["CG"](rel=rel)
+    base = base_measure.rel
+    searched, judged = open_both(qrels, run, columns)
+    check_iterations(searched, [base_measure, *asked])
+    tell_unreached(judged.frame, used_thresholds([base_measure, *asked]))
     rels = sorted({base, *thresholds(asked)})
     tallied = over_parts(
         searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None
@@ -252,7 +321,7 @@ def _along(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
     return measure(rel=rel) if measure.declaration.uses_rel and "rel" not in measure.params else measure
 
 
-def flatten(run: Any, *, order: str = "seen") -> Any:
+def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
     """One classic ranking per query: the run without repeats and with one iteration.
 
     A query with one iteration and no repeat keeps its scores; any other gets n, n-1, ..., 1.
@@ -261,6 +330,7 @@ def flatten(run: Any, *, order: str = "seen") -> Any:
         run: what `read_run` takes.
         order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (the
             last iteration alone).
+        columns: name in the source -> name here, for columns with other names.
 
     Returns:
         A frame of the run's columns, of the kind that was given (Polars for anything but a frame); a lazy frame is
@@ -272,7 +342,7 @@ def flatten(run: Any, *, order: str = "seen") -> Any:
     >>> flatten({"q": {"a": 1.0, "b": 2.0}})["doc_id"].to_list()
     ['a', 'b']
     """
-    searched = read_run(run)
+    searched = read_run(run, columns=columns)
     if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
         return searched.flattened_there(order)
     return _like(searched.flattened(order), run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from goodgain.counting import Counts
 from goodgain.errors import notice
 
-__all__ = ["Extent", "extent_of", "tell", "together"]
+__all__ = ["Extent", "extent_of", "tell", "tell_unreached", "together"]
 
 
 class Extent(NamedTuple):
@@ -78,6 +78,20 @@ def together(extents: Sequence[Extent]) -> Extent:
         numbering=pl.concat([extent.numbering for extent in extents]),
         examples=(min(run_examples, default=""), min(qrels_examples, default="")),
     )
+
+
+def tell_unreached(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
+    """A notice for each threshold that no label reaches: then no document is good, and nothing can be found."""
+    largest: Any = qrels.get_column("relevance").max()
+    for rel in rels:
+        if largest >= rel:
+            continue
+        within_reach = 1 if largest >= 1 else largest
+        remedy = f"ask for a lower one, as in CG(rel={within_reach:g})" if largest > 0 else "check the labels"
+        notice(
+            f"no label of the qrels reaches rel={rel:g} (the largest is {largest:g}), so no document is good: CG, SRE and "
+            f"the like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
+        )
 
 
 def tell(extent: Extent, *, labels: str | None) -> None:

@@ -17,6 +17,7 @@ from goodgain.errors import notice
 from goodgain.flattening import Ranked, ranked, rescored
 from goodgain.formats import Qrels, Run
 from goodgain.formats.blocks import TextBlock
+from goodgain.formats.column_names import Columns
 from goodgain.formats.gathering import gathered
 from goodgain.formats.order import tell_contradictions
 from goodgain.formats.run import EMPTY_RUN, NO_ITERATIONS, has_repeats
@@ -49,9 +50,11 @@ class _ScatteredError(Exception):
     """Rows of one query stand in several blocks of a file."""
 
 
-def opened(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run | RunFile:
+def opened(
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+) -> Run | RunFile:
     """What `open_run` gives; a large file will be scanned, and what that needs is loaded while others read."""
-    run = open_run(source, gaps=gaps, first=first, errors=errors)
+    run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
     if isinstance(run, RunFile) and run.is_plain:
         Thread(target=_load, daemon=True).start()
     return run

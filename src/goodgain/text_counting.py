@@ -66,7 +66,7 @@ def judgments_of(qrels: pl.DataFrame) -> Judgments:
         slots = np.full(room, -1, np.int64)
         count = kernels()["number_ids"](query_text, query_offsets, rows, slots, room, numbers, query_rows)
     doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
-    relevance = qrels.get_column("relevance").to_numpy()
+    relevance = qrels.get_column("relevance").cast(pl.Float64).to_numpy()
     starts, hashes = np.zeros(count + 2, np.int64), np.empty(rows, np.uint64)
     places, labels = np.empty((rows, 2), np.int64), np.empty(rows)
     kernels()["sort_judgments"](numbers, rows, count, doc_text, doc_offsets, relevance, starts, hashes, places, labels)

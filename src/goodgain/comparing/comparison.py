@@ -17,8 +17,11 @@ from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import on_terminal, written
 from goodgain.declaring import GoodGainMeasure
 from goodgain.errors import GoodgainNotice, InputError, notice
-from goodgain.evaluation import Scores, evaluate
-from goodgain.formats import Qrels, read_qrels
+from goodgain.evaluation import Scores, open_both, score_run, used_thresholds
+from goodgain.extents import tell_unreached
+from goodgain.formats import Qrels
+from goodgain.formats.column_names import Columns
+from goodgain.formats.qrels import read_as_qrels
 from goodgain.measures import NumIter, NumResults
 from goodgain.names import Measures, parse_measures
 
@@ -93,6 +96,7 @@ def compare(
     alpha: float = 0.05,
     order: str = "seen",
     provider: str | None = None,
+    columns: Columns | None = None,
 ) -> Comparison:
     """Compare two or more systems on any measures, ours and those of ir_measures.
 
@@ -108,6 +112,7 @@ def compare(
             is the level of the interval.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures for the classic measures.
+        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
         A `Comparison`. Ours compare all queries of the qrels, one that a run lacks having no search at all (N = 0); any
@@ -129,9 +134,12 @@ def compare(
     names = list(runs)
     settings = Settings(_whole("seed", seed, 0), _whole("resamples", resamples, 1), _share(alpha))
     asked = _at_iterations(parse_measures(measures), iterations)
-    judged = read_qrels(qrels)
+    judged = read_as_qrels(qrels, columns=columns)
+    tell_unreached(judged.frame, used_thresholds(asked))
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores = {name: _scores(name, judged, run, needed, order=order, provider=provider) for name, run in runs.items()}
+    scores = {
+        name: _scores(name, judged, run, needed, columns, order=order, provider=provider) for name, run in runs.items()
+    }
     full = matrices(scores, needed)
     matched = {str(m): complete(full[str(m)], direction(m)) for m in asked}
     pairs = pairs_of(len(names), None if baseline is None else names.index(baseline))
@@ -198,11 +206,14 @@ def _at_iterations(measures: Iterable[ir_measures.Measure], last: int | None) ->
     return parse_measures(found)
 
 
-def _scores(name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measure], **options: Any) -> Scores:
-    """`evaluate`, with notices that say which system they are about."""
+def _scores(
+    name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
+) -> Scores:
+    """The scores of one system, with notices that say which system they are about."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
-        scores = evaluate(qrels, run, measures, **options)
+        searched, judged = open_both(qrels, run, columns)
+        scores = score_run(judged, searched, measures, **options)
     for warning in caught:
         if issubclass(warning.category, GoodgainNotice):
             notice(f"{name}: {warning.message}")

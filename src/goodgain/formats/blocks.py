@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.formats.column_names import Columns, find_columns
 from goodgain.formats.files import compression, open_stream
 from goodgain.schema import Table
 from goodgain.writing import why
@@ -132,8 +133,12 @@ def _last_query(data: bytes) -> int:
     return 0
 
 
-def table_blocks(path: Path, table: Table, *, rows: int) -> Iterator[tuple[int, pl.DataFrame]]:
+def table_blocks(
+    path: Path, table: Table, *, rows: int, columns: Columns | None = None
+) -> Iterator[tuple[int, pl.DataFrame]]:
     """Rows of a Parquet file, cut between queries, each block with the number of its first row.
+
+    `columns` has the user's names of them.
 
     Raises:
         InputError: the file is no readable Parquet file.
@@ -143,11 +148,12 @@ def table_blocks(path: Path, table: Table, *, rows: int) -> Iterator[tuple[int, 
 
     try:
         with pq.ParquetFile(path) as file:
-            names = [name for name in table.columns if name in file.schema_arrow.names]
+            names = find_columns(file.schema_arrow.names, table, columns or {}, label=str(path)).names
             kept: pl.DataFrame | None = None
             before = 0
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                new: Any = pl.from_arrow(batch)
+            for batch in file.iter_batches(batch_size=rows, columns=list(names)):
+                found: Any = pl.from_arrow(batch)
+                new = found.rename(names)
                 data = new if kept is None else pl.concat([kept, new])
                 same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
                 others = (~same).arg_true()

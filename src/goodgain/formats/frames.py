@@ -4,71 +4,89 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.engines import collected
 from goodgain.errors import InputError
-from goodgain.formats.places import FrameRows
+from goodgain.formats.column_names import Columns, FoundColumns, find_columns
+from goodgain.formats.places import FrameRows, Rows
 from goodgain.schema import QRELS, Table
 
-__all__ = ["Frame", "open_frame", "typed"]
+__all__ = ["Frame", "OpenFrame", "open_frame", "typed"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 _TEXT = ("query_id", "doc_id", "tag")
 
 
-def open_frame(source: object, table: Table) -> tuple[Frame, FrameRows]:
-    """The columns of `table` that the source has, as they stand, and how to name its rows.
+class OpenFrame(NamedTuple):
+    """A source as it was opened.
 
-    Frames in memory come as Polars; lazy ones (Polars, DuckDB, PySpark ...) stay where they are.
+    Attributes:
+        frame: the columns of the table that it has, as they stand, by their names here.
+        rows: how errors name its rows.
+        columns: what its columns were called.
+    """
+
+    frame: Frame
+    rows: Rows
+    columns: FoundColumns
+
+
+def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
+    """Open a frame, a dict of dicts or named tuples.
+
+    Frames in memory come as Polars; lazy ones (Polars, DuckDB, PySpark ...) stay where they are. `columns` has the
+    user's names of columns.
     """
     if isinstance(source, Mapping):
-        return nw.from_native(_from_dict(source, table)), FrameRows(f"the {table.name} dict")
+        return _open(nw.from_native(_from_dict(source, table)), table, {}, f"the {table.name} dict")
+    columns = columns or {}
     try:
         native = nw.from_native(source, pass_through=True)
     except Exception as error:  # narwhals' own, for duplicate column names
         raise InputError(
             f"the {table.name} frame cannot be used ({error}); give each column a name of its own"
         ) from error
-    if isinstance(native, nw.LazyFrame):
-        return _selected(native, table), FrameRows(f"the {table.name} frame")
-    if isinstance(native, nw.DataFrame):
-        _check_columns(native.columns, table)
-        return _selected(_in_polars(native, table), table), FrameRows(f"the {table.name} frame")
+    if isinstance(native, (nw.LazyFrame, nw.DataFrame)):
+        return _open(native, table, columns, f"the {table.name} frame")
     if isinstance(source, Iterable):
-        return _selected(nw.from_native(_from_tuples(source, table)), table), FrameRows(f"the {table.name}")
+        frame, found = _from_tuples(source, table, columns)
+        return OpenFrame(nw.from_native(frame), FrameRows(f"the {table.name}"), found)
     raise InputError(
         f"{type(source).__name__} is no {table.name}: give a path, a data frame, named tuples or a dict of dicts"
     )
 
 
+def _open(frame: Any, table: Table, columns: Columns, label: str) -> OpenFrame:
+    names = frame.collect_schema().names()
+    found = find_columns(names, table, columns, label=label)
+    _check_columns(names, table, found)
+    selected = frame.select([nw.col(name).alias(ours) for name, ours in found.names.items()])
+    if isinstance(selected, nw.DataFrame):
+        selected = _in_polars(selected, table)
+    return OpenFrame(selected, FrameRows(label), found)
+
+
 def _in_polars(frame: nw.DataFrame[Any], table: Table) -> nw.DataFrame[Any]:
-    known = [name for name in table.columns if name in frame.columns]
     try:
-        return nw.from_native(frame.select(known).to_polars())
+        return nw.from_native(frame.to_polars())
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own, for columns that mix types
         raise InputError(
             f"the {table.name} frame mixes types in a column ({error}); give each column one type"
         ) from error
 
 
-def _check_columns(found: list[str], table: Table) -> None:
-    missing = [name for name in table.required if name not in found]
+def _check_columns(names: list[str], table: Table, found: FoundColumns) -> None:
+    missing = [name for name in table.required if name not in found.names.values()]
     if missing:
         raise InputError(
-            f"the {table.name} frame has no column {', '.join(map(repr, missing))} (it has {', '.join(found) or 'none'}); "
-            f"rename its columns to {', '.join(table.columns)}"
+            f"the {table.name} frame has no column {', '.join(map(repr, missing))} (it has {', '.join(names) or 'none'}); "
+            f"rename its columns to {', '.join(table.columns)}, or pass columns={{'name in the frame': {missing[0]!r}}}"
         )
-
-
-def _selected(frame: Any, table: Table) -> Any:
-    found = frame.collect_schema().names()
-    _check_columns(found, table)
-    return frame.select([name for name in table.columns if name in found])
 
 
 def _from_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
@@ -85,11 +103,11 @@ def _from_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
     return _columns({"query_id": query_ids, "doc_id": doc_ids, value_name: values}, table)
 
 
-def _from_tuples(source: Iterable[Any], table: Table) -> pl.DataFrame:
+def _from_tuples(source: Iterable[Any], table: Table, columns: Columns) -> tuple[pl.DataFrame, FoundColumns]:
     rows = iter(source)
     first = next(rows, None)
     if first is None:
-        return pl.DataFrame(schema=dict.fromkeys(table.required, pl.String))
+        return pl.DataFrame(schema=dict.fromkeys(table.required, pl.String)), FoundColumns({})
     fields = getattr(first, "_fields", None)
     if isinstance(source, str):
         raise InputError(f"the {table.name} is a text, {source[:80]!r}; read a file with goodgain.read_{table.name}")
@@ -98,11 +116,14 @@ def _from_tuples(source: Iterable[Any], table: Table) -> pl.DataFrame:
             f"the {table.name} holds a {type(first).__name__}, not a named tuple; give named tuples with "
             f"{', '.join(table.required)}, a data frame, a dict of dicts, or a path"
         )
-    known = [name for name in table.columns if name in fields]
+    found = find_columns(fields, table, columns, label=f"the {table.name}")
     everything = list(itertools.chain([first], rows))
-    if any(not hasattr(row, name) for row in everything for name in known):
-        raise InputError(f"the {table.name} mixes named tuples of different fields; give every row {', '.join(known)}")
-    return _columns({name: [getattr(row, name) for row in everything] for name in known}, table)
+    if any(not hasattr(row, name) for row in everything for name in found.names):
+        known = ", ".join(found.names)
+        raise InputError(f"the {table.name} mixes named tuples of different fields; give every row {known}")
+    frame = _columns({ours: [getattr(row, name) for row in everything] for name, ours in found.names.items()}, table)
+    _check_columns(list(fields), table, found)
+    return frame, found
 
 
 def _columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:

@@ -57,7 +57,7 @@ def _scatter(file: RunFile, paths: Sequence[Path]) -> None:
 
 def _with_rows(block: Block) -> pl.DataFrame:
     """The columns of a block as every block of the file can have them, and the line or row of each."""
-    opened, rows = block.opened()
+    opened, rows, _ = block.opened()
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
         return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))

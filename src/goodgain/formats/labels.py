@@ -14,6 +14,7 @@ __all__ = [
     "check_levels",
     "clip_for_trec_eval",
     "differing_labels",
+    "keep_whole_labels",
     "no_judgment_of_nothing",
     "one_label_a_document",
     "one_label_an_iteration",
@@ -53,6 +54,13 @@ def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
     relevance = pl.col("relevance").clip(lower_bound=LOWEST_LABEL)
     has_none = relevance.max().over("query_id") < 0
     return frame.with_columns(relevance=pl.when(has_none).then(0).otherwise(relevance))
+
+
+def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """The judgments with whole numbers for labels where all are whole, as hosts ask for; any other stay as they are."""
+    labels = frame.get_column("relevance")
+    is_whole = (labels == labels.round()).all() and (labels.abs() < 2**53).all()
+    return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
 
 
 def differing_labels(frame: pl.DataFrame) -> int:

@@ -15,25 +15,27 @@ import polars as pl
 from goodgain.engines import collected
 from goodgain.errors import InputError, notice
 from goodgain.formats.checks import no_bad_rows
+from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
-from goodgain.formats.frames import Frame, open_frame, typed
+from goodgain.formats.frames import OpenFrame, open_frame, typed
 from goodgain.formats.labels import (
     check_levels,
     clip_for_trec_eval,
     differing_labels,
+    keep_whole_labels,
     no_judgment_of_nothing,
     one_label_a_document,
     one_label_an_iteration,
 )
-from goodgain.formats.places import Rows, shown
+from goodgain.formats.places import shown
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.formats.trec import write_trec
 from goodgain.schema import QRELS
 
-__all__ = ["Judgment", "Qrels", "read_qrels", "write_qrels"]
+__all__ = ["Judgment", "Qrels", "read_as_qrels", "read_qrels", "write_qrels"]
 
 
 class Judgment(NamedTuple):
@@ -52,10 +54,11 @@ class Qrels(PandasFacade):
     document: `columns` and `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
-        frame: query_id, iteration, doc_id, relevance (Float64); one row per (query, document), with
-            `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
+        frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
+            document), with `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
         labels: None, or `iteration` where a label holds for one iteration.
         name: the file's stem; None for frames.
+        renamed: the columns of the source that `columns=` renamed.
     """
 
     columns: ClassVar[list[str]] = list(Judgment._fields)
@@ -67,10 +70,12 @@ class Qrels(PandasFacade):
         labels: str | None = None,
         name: str | None = None,
         rows: pl.DataFrame | None = None,
+        renamed: frozenset[str] = frozenset(),
     ) -> None:
         self.frame = frame
         self.labels = labels
         self.name = name
+        self.renamed = renamed
         #: as `frame`, with a row for each subtopic (column 2) of a document
         self.rows = frame if rows is None else rows
 
@@ -134,7 +139,9 @@ class Qrels(PandasFacade):
         return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
 
 
-def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise") -> Qrels:
+def read_qrels(
+    source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
+) -> Qrels:
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
     Args:
@@ -145,6 +152,7 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
             iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
             a word for any.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
+        columns: name in the source -> name here, for columns with other names: {"qid": "query_id"}.
 
     Returns:
         A `Qrels`.
@@ -157,6 +165,15 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
     >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
     Qrels(1 queries, 2 labels)
     """
+    judged = read_as_qrels(source, labels=labels, errors=errors, columns=columns)
+    check_columns_used(columns or {}, judged)
+    return judged
+
+
+def read_as_qrels(
+    source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
+) -> Qrels:
+    """`read_qrels`, for callers that read a run with the same `columns` too: a name may be missing here."""
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
             raise InputError(
@@ -166,7 +183,7 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
     check_errors_option(errors)
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
-    name, opened, rows, is_text = _opened(source, errors)
+    name, (opened, rows, found), is_text = _opened(source, errors, check_columns(columns))
     if not is_text:
         if labels is None and "iteration" in opened.collect_schema().names():
             opened = opened.with_columns(_column_2(opened.collect_schema()["iteration"]))
@@ -184,24 +201,25 @@ def read_qrels(source: Any, *, labels: str | None = None, errors: str = "raise")
     no_judgment_of_nothing(frame, rows)
     if not math.isfinite(frame.get_column("relevance").abs().sum()):
         raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
+    frame = keep_whole_labels(frame)
     if labels is None:
         labelled, subtopics = one_label_a_document(frame, rows)
-        return Qrels(labelled, name=name, rows=subtopics)
-    return Qrels(one_label_an_iteration(frame, rows), labels=labels, name=name)
+        return Qrels(labelled, name=name, rows=subtopics, renamed=found.renamed)
+    return Qrels(one_label_an_iteration(frame, rows), labels=labels, name=name, renamed=found.renamed)
 
 
-def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
-    """Name, frame, the way back to the rows, and whether it was text (whose lines are checked while reading)."""
+def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
+    """Name, frame, and whether it was text (whose lines are checked while reading)."""
     if not isinstance(source, (str, os.PathLike)):
-        return None, *open_frame(source, QRELS), False
+        return None, open_frame(source, QRELS, columns=columns), False
     path = Path(source)
     if not _exists(path):
-        return str(source), *open_frame(_ir_datasets_qrels(str(source)), QRELS), False
+        return str(source), open_frame(_ir_datasets_qrels(str(source)), QRELS), False
     name = stem(path)
     if container(path) != "text":
-        return name, *read_table(path, QRELS, errors=errors), False
+        return name, read_table(path, QRELS, errors=errors, columns=columns), False
     frame, lines = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)
-    return name, nw.from_native(frame), lines, True
+    return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
 def _column_2(found: Any) -> nw.Expr:
@@ -249,10 +267,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """
     source = read_qrels(qrels)
     target = Path(path)
-    largest: Any = source.frame.get_column("relevance").abs().max()
-    is_whole = source.fractional is None and largest < 2**53
-    whole = pl.col("relevance").cast(pl.Int64) if is_whole else pl.col("relevance")
-    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"), whole)
+    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
     if container(target) == "text":
         write_trec(frame, target)
     else:

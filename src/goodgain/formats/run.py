@@ -15,9 +15,10 @@ from goodgain.engines import collected, deferred
 from goodgain.errors import InputError, notice
 from goodgain.flattening import ranked, with_ranks
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
+from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.files import container, read_bytes, stem
-from goodgain.formats.frames import Frame, open_frame, typed
+from goodgain.formats.frames import OpenFrame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
 from goodgain.formats.order import put_in_order, tell_contradictions, tell_ties
 from goodgain.formats.places import Rows
@@ -28,11 +29,24 @@ from goodgain.formats.trec import write_trec
 from goodgain.lazy_flattening import ranked_here, ranked_there
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["Run", "ScoredDoc", "check_run_options", "has_repeats", "read_run", "run_of", "write_run"]
+__all__ = [
+    "Run",
+    "ScoredDoc",
+    "check_run_options",
+    "describe_likely_iteration",
+    "has_repeats",
+    "read_as_run",
+    "read_run",
+    "run_of",
+    "write_run",
+]
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
-NO_ITERATIONS = "no iterations in this run: read it with goodgain.read_run"
+NO_ITERATIONS = (
+    "no iterations in this run: read it with goodgain.read_run, or, where a column of another name numbers them, pass "
+    "columns={'that name': 'iteration'}"
+)
 
 
 class ScoredDoc(NamedTuple):
@@ -54,14 +68,25 @@ class Run(PandasFacade):
             lazy frame it was made from.
         name: the system, by the file's stem; None for frames.
         has_iterations: False where the source had no column of iterations.
+        likely_iteration: a column of the source that looks like the iteration, where none was one.
+        renamed: the columns of the source that `columns=` renamed.
     """
 
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
-    def __init__(self, frame: Any, *, name: str | None = None, has_iterations: bool = True) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        name: str | None = None,
+        has_iterations: bool = True,
+        columns: FoundColumns | None = None,
+    ) -> None:
         self.frame = frame
         self.name = name
         self.has_iterations = has_iterations
+        self.likely_iteration = columns.likely_iteration if columns else None
+        self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -129,7 +154,9 @@ class Run(PandasFacade):
         return f"Run({name}{self.frame.get_column('query_id').n_unique():,} queries, {self.frame.height:,} rows)"
 
 
-def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run:
+def read_run(
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+) -> Run:
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
     Args:
@@ -141,6 +168,7 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
             `first` up to the query's largest as an iteration that searched and got nothing.
         first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
+        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}.
 
     Returns:
         A `Run`; the iteration numbers are the file's own.
@@ -154,16 +182,34 @@ def read_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
     >>> run.frame["doc_id"].to_list()
     ['d1', 'd2']
     """
+    run = read_as_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+    check_columns_used(columns or {}, run)
+    if run.likely_iteration is not None and run is not source:
+        notice(f"{describe_likely_iteration(run.likely_iteration)}; it was read as a run of one iteration a query")
+    return run
+
+
+def read_as_run(
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+) -> Run:
+    """`read_run`, for callers that say themselves what a run without iterations means to them."""
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, opened, rows, is_text = _opened(source, errors)
-    return run_of(opened, rows, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+    name, opened, is_text = _opened(source, errors, check_columns(columns))
+    return run_of(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+
+
+def describe_likely_iteration(column: str) -> str:
+    """The sentence about a column that looks like the iteration, and was not read as one."""
+    return (
+        f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}} "
+        f"(--columns {column}=iteration), or, if it is not, rename it"
+    )
 
 
 def run_of(
-    opened: Frame,
-    rows: Rows,
+    source: OpenFrame,
     *,
     name: str | None,
     is_text: bool,
@@ -176,6 +222,7 @@ def run_of(
 
     Of a part, nothing is told that depends on the others.
     """
+    opened, rows, found = source
     columns = opened.collect_schema().names()
     if not is_text:
         opened, rows = no_bad_rows(typed(opened, RUN), rows, RUN, errors=errors)
@@ -187,32 +234,34 @@ def run_of(
         one_tag_per_query(opened, rows)
     opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(opened, nw.LazyFrame):
-        return _lazy_run(opened, rows, name=name, has_iterations=has_iterations, gaps=gaps, first=first)
+        is_told = has_iterations or found.likely_iteration is not None
+        lazy = _check_lazy_rows(opened, rows, has_iterations=has_iterations, is_told=is_told, gaps=gaps, first=first)
+        return Run(lazy.to_native(), name=name, has_iterations=has_iterations, columns=found)
     frame = with_ranks(opened.to_native())
     if gaps == "empty" and has_iterations:
         frame = empty_iterations_added(frame, first=first)
     if frame.is_empty() and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_iterations and not is_part and has_repeats(frame):
+    if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(frame):
         notice(NO_ITERATIONS)
-    return Run(frame, name=name, has_iterations=has_iterations)
+    return Run(frame, name=name, has_iterations=has_iterations, columns=found)
 
 
-def _lazy_run(
-    frame: nw.LazyFrame[Any], rows: Rows, *, name: str | None, has_iterations: bool, gaps: str, first: int
-) -> Run:
-    """A run whose rows stay on their engine; what must be known of them is asked there."""
+def _check_lazy_rows(
+    frame: nw.LazyFrame[Any], rows: Rows, *, has_iterations: bool, is_told: bool, gaps: str, first: int
+) -> nw.LazyFrame[Any]:
+    """The rows of a run that stay on their engine; what must be known of them is asked there."""
     if gaps == "empty" and has_iterations:
         frame = empty_iterations_added_there(frame, first=first)
     if not len(collected(frame.select("query_id").head(1))):
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_iterations:
+    if not is_told:
         results = (
             frame.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
         )
         if len(collected(results.filter(nw.col("times") > 1).head(1))):
             notice(NO_ITERATIONS)
-    return Run(frame.to_native(), name=name, has_iterations=has_iterations)
+    return frame
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
@@ -226,16 +275,16 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
         raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
 
 
-def _opened(source: Any, errors: str) -> tuple[str | None, Frame, Rows, bool]:
-    """Name, frame, the way back to the rows, and whether it was text (whose lines are checked while reading)."""
+def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
+    """Name, frame, and whether it was text (whose lines are checked while reading)."""
     if not isinstance(source, (str, os.PathLike)):
-        return None, *open_frame(source, RUN), False
+        return None, open_frame(source, RUN, columns=columns), False
     path = Path(source)
     name = stem(path)
     if container(path) != "text":
-        return name, *read_table(path, RUN, errors=errors), False
+        return name, read_table(path, RUN, errors=errors, columns=columns), False
     frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
-    return name, nw.from_native(frame), lines, True
+    return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
 def has_repeats(frame: pl.DataFrame) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.formats.blocks import TextBlock, table_blocks, text_blocks
+from goodgain.formats.column_names import Columns, FoundColumns, check_columns, find_columns
 from goodgain.formats.files import COMPRESSED, Content, compression, container, stem
-from goodgain.formats.frames import open_frame
+from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.places import FrameRows, Rows
-from goodgain.formats.run import Run, check_run_options, read_run, run_of
+from goodgain.formats.run import Run, check_run_options, read_as_run, run_of
 from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.schema import RUN
 
@@ -38,6 +39,8 @@ class RunFile:
         gaps, first: as in `read_run`.
         is_text: whether it is text.
         has_iterations: False where a Parquet file has no column of iterations.
+        columns: the user's names of the columns of a Parquet file.
+        likely_iteration, renamed: as in `Run`.
         block: how much is read at a time, in bytes of text.
     """
 
@@ -47,6 +50,9 @@ class RunFile:
     is_text: bool
     has_iterations: bool
     block: int = 32 * 2**20
+    columns: Columns = field(default_factory=dict)
+    likely_iteration: str | None = None
+    renamed: frozenset[str] = frozenset()
 
     @property
     def is_plain(self) -> bool:
@@ -63,7 +69,7 @@ class RunFile:
             if block is None:
                 yield Block(self, text=TextBlock(self.path, 0, 0, b""))
         else:
-            for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES):
+            for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES, columns=self.columns):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
@@ -84,11 +90,9 @@ class Block:
     @cached_property
     def run(self) -> Run:
         """The block as a run."""
-        opened, rows = self.opened()
         file = self.file
         return run_of(
-            opened,
-            rows,
+            self.opened(),
             name=stem(file.path),
             is_text=self.text is not None,
             gaps=file.gaps,
@@ -97,17 +101,19 @@ class Block:
             is_part=True,
         )
 
-    def opened(self) -> tuple[Any, Rows]:
+    def opened(self) -> OpenFrame:
         """The columns as they stand, and the way back to their rows."""
         if self.text is not None:
             content = Content(self.text.text(), part_of=self.file.path, offset=self.text.offset)
             frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
-            return nw.from_native(frame), lines
-        opened, rows = open_frame(self.frame, RUN)
-        return opened, self.rows or rows
+            return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
+        opened = open_frame(self.frame, RUN)
+        return opened._replace(rows=self.rows or opened.rows)
 
 
-def open_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise") -> Run | RunFile:
+def open_run(
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+) -> Run | RunFile:
     """A run to be scored: a large file stays where it is, to be read in blocks; anything else is read.
 
     The options are those of `read_run`; with `errors="skip"` every file is read at once.
@@ -116,16 +122,17 @@ def open_run(source: Any, *, gaps: str = "close", first: int = 1, errors: str = 
         InputError: as `read_run`; for a large file, when its blocks are read.
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
+    columns = check_columns(columns)
     if isinstance(source, RunFile):
         return source
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
-        found = _large(Path(source), gaps=gaps, first=first)
+        found = _large(Path(source), gaps=gaps, first=first, columns=columns)
         if found is not None:
             return found
-    return read_run(source, gaps=gaps, first=first, errors=errors)
+    return read_as_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
-def _large(path: Path, *, gaps: str, first: int) -> RunFile | None:
+def _large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
     """The file, if it is large and of a kind that is read in blocks."""
     with suppress(OSError, ValueError):  # no readable file: read_run says what is wrong
         kind = container(path)
@@ -143,6 +150,16 @@ def _large(path: Path, *, gaps: str, first: int) -> RunFile | None:
 
             metadata = pq.read_metadata(path)
             names = metadata.schema.to_arrow_schema().names
-            if metadata.num_rows and set(RUN.required) <= set(names):
-                return RunFile(path, gaps, first, is_text=False, has_iterations="iteration" in names)
+            found = find_columns(names, RUN, columns, label=str(path))
+            if metadata.num_rows and set(RUN.required) <= set(found.names.values()):
+                return RunFile(
+                    path,
+                    gaps,
+                    first,
+                    is_text=False,
+                    has_iterations="iteration" in found.names.values(),
+                    columns=columns,
+                    likely_iteration=found.likely_iteration,
+                    renamed=found.renamed,
+                )
     return None

@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.formats.files import Content, container, read_bytes
-from goodgain.formats.frames import Frame, open_frame
-from goodgain.formats.places import FrameRows, Rows, numbered_lines, shown
+from goodgain.formats.frames import OpenFrame, open_frame
+from goodgain.formats.places import FrameRows, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 from goodgain.schema import Table
 from goodgain.writing import written_whole
@@ -20,14 +21,13 @@ from goodgain.writing import written_whole
 __all__ = ["read_table", "write_table"]
 
 
-def read_table(path: Path, table: Table, *, errors: str) -> tuple[Frame, Rows]:
-    """The columns of a file, as they stand in it, and the way back to its rows."""
+def read_table(path: Path, table: Table, *, errors: str, columns: Columns | None = None) -> OpenFrame:
+    """Read the columns of a file, as they stand in it; `columns` has the user's names of them."""
     kind = container(path)
     content = read_bytes(path)
     if kind == "jsonl":
-        frame, rows = _read_json_lines(content, path, table, skip=errors == "skip")
-        opened, _ = open_frame(frame, table)
-        return opened, rows
+        frame, rows, found = _read_json_lines(content, path, table, columns or {}, skip=errors == "skip")
+        return OpenFrame(open_frame(frame, table).frame, rows, found)
     read = pl.read_parquet if kind == "parquet" else pl.read_ipc
     try:
         frame = read(io.BytesIO(content.data))
@@ -36,20 +36,23 @@ def read_table(path: Path, table: Table, *, errors: str) -> tuple[Frame, Rows]:
             f"{path}: is no readable {kind} file ({str(error).splitlines()[0]}); write it again"
         ) from error
     try:
-        opened, _ = open_frame(frame, table)
+        opened = open_frame(frame, table, columns=columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    return opened, FrameRows(str(path))
+    return opened._replace(rows=FrameRows(str(path)))
 
 
-def _read_json_lines(content: Content, path: Path, table: Table, *, skip: bool) -> tuple[pl.DataFrame, FrameRows]:
+def _read_json_lines(
+    content: Content, path: Path, table: Table, columns: Columns, *, skip: bool
+) -> tuple[pl.DataFrame, FrameRows, FoundColumns]:
     """Columns of JSON Lines, value by value: a reader that infers types would turn an id 7 among texts into null."""
     types = {name: dtype for name, dtype in _KNOWN_TYPES.items() if name in table.columns}
     objects: list[dict[str, Any]] = []
     lines: list[int] = []
+    keys: dict[str, None] = {}
     skipped = Skipped()
     for number, line in numbered_lines(content):
-        value, wrong = _json_object(line, table)
+        value, wrong = _json_object(line, table, columns, keys)
         if not wrong:
             objects.append(value)
             lines.append(number)
@@ -64,7 +67,8 @@ def _read_json_lines(content: Content, path: Path, table: Table, *, skip: bool) 
         {name: [value.get(name) for value in objects] for name in names},
         schema={name: types[name] for name in names},
     )
-    return frame, FrameRows(f"{path}, counting lines that are not blank", None if not skipped.count else lines)
+    rows = FrameRows(f"{path}, counting lines that are not blank", None if not skipped.count else lines)
+    return frame, rows, find_columns(keys, table, columns, label=str(path))
 
 
 _KNOWN_TYPES: dict[str, Any] = {
@@ -78,8 +82,11 @@ _KNOWN_TYPES: dict[str, Any] = {
 }
 
 
-def _json_object(line: bytes, table: Table) -> tuple[dict[str, Any], str]:
-    """The values of a line by column, ids as text; and what is wrong with the line (empty where nothing is)."""
+def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, None]) -> tuple[dict[str, Any], str]:
+    """The values of a line by column, ids as text; and what is wrong with the line (empty where nothing is).
+
+    The keys of the line are added to `keys`.
+    """
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -88,6 +95,9 @@ def _json_object(line: bytes, table: Table) -> tuple[dict[str, Any], str]:
         return {}, "has text that is no valid Unicode"
     if not isinstance(value, dict):
         return {}, "is no JSON object"
+    keys.update(dict.fromkeys(value))
+    if columns:
+        value = {columns.get(name, name): found for name, found in value.items()}
     missing = [name for name in table.required if name not in value]
     if missing:
         return {}, f"lacks {', '.join(missing)} (a line of {table.name} has {', '.join(table.columns)})"

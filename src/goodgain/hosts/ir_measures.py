@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import ir_measures
 import narwhals as nw
 import polars as pl
 from ir_measures.measures import registry
-from ir_measures.providers import Evaluator, Provider
+from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.declaring import GoodGainMeasure
+from goodgain.engines import collected
 from goodgain.errors import notice
-from goodgain.evaluation import counted, good_gain_scores
-from goodgain.formats import Qrels, read_qrels, read_run
+from goodgain.evaluation import counted, good_gain_scores, used_thresholds
+from goodgain.extents import tell_unreached
+from goodgain.formats import Qrels, Run, read_qrels
+from goodgain.formats.run import read_as_run
 from goodgain.measures import MEASURES
 from goodgain.scoring import thresholds
 
@@ -39,6 +43,7 @@ class GoodgainProvider(Provider):
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
         ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
+        _tell_of_mixed_up(_classic_measures_of_call())
         return GoodgainEvaluator(ours, read_qrels(qrels))
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
@@ -56,13 +61,68 @@ class GoodgainEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Every (measure, query of the qrels): a default for absent queries would be wrong for some measures."""
-        searched = read_run(_NOTHING if _has_no_rows(run) else run)
+        searched = read_as_run(_NOTHING if _has_no_rows(run) else run)
+        if not isinstance(run, Run):
+            _tell_of_plain_iterations(searched)
+        tell_unreached(self._qrels.frame, used_thresholds(self._measures))
         values = good_gain_scores(self._measures, searched, counted(self._qrels, searched, thresholds(self._measures)))
         query_ids = values.get_column("query_id").to_list()
         for measure in self._measures:
             for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
                 yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
 
+
+def _tell_of_plain_iterations(run: Run) -> None:
+    """A notice where the classic measures of a call see iterations that nothing has flattened."""
+    numbers = collected(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
+    if (numbers.get_column("iteration") > 1).any():
+        notice(
+            "this run has several iterations, and is not a goodgain.Run: classic measures of the same call see its rows mixed "
+            "by score, repeats and all, so their values differ from goodgain.evaluate; give ir_measures "
+            "goodgain.read_run(run), or goodgain.flatten(run) for classic measures alone"
+        )
+
+
+def _classic_measures_of_call() -> list[ir_measures.Measure]:
+    """The measures of others in the call of ir_measures that asks for ours.
+
+    ir_measures hands a provider its own measures only, so they are looked up where its pipeline has them all.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if isinstance(frame.f_locals.get("self"), FallbackProvider) and "orig_measures" in frame.f_locals:
+            return [m for m in frame.f_locals["orig_measures"] if not isinstance(m, GoodGainMeasure)]
+        frame = frame.f_back
+    return []
+
+
+def _tell_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
+    """A notice where ir_measures gives a measure another value in this call than alone."""
+    mixed_up = _mixed_up_by_pytrec_eval(measures) + _mixed_up_by_pyndeval(measures)
+    if mixed_up:
+        names = ", ".join(sorted({str(measure) for measure in mixed_up}))
+        notice(
+            f"ir_measures mixes up the parameters of {names} when they are asked for in one call, and may give them wrong "
+            "values; ask for each in a call of its own, or use goodgain.evaluate, where each has the value it has alone"
+        )
+
+
+def _mixed_up_by_pytrec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """nDCG, NumRet and NumQ without parameters join whatever call of trec_eval is there: its gains, its judged_only."""
+    without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
+    changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
+    has_gains = any("gains" in m.params for m in changing)
+    return [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
+
+
+def _mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """pyndeval's provider reads the run once, and has no rows left for measures with other parameters."""
+    diversity = [m for m in measures if _PYNDEVAL.supports(m)]
+    calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
+    return diversity if len(calls) > 1 else []
+
+
+_PYNDEVAL = ir_measures.providers.registry["pyndeval"]
 
 #: A run without results.
 _NOTHING = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64})

@@ -13,7 +13,8 @@ import polars as pl
 import pytrec_eval
 
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
-from goodgain.evaluation import counted, good_gain_scores
+from goodgain.evaluation import counted, good_gain_scores, used_thresholds
+from goodgain.extents import tell_unreached
 from goodgain.formats import read_qrels, read_run
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.scoring import thresholds
@@ -89,6 +90,7 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
+            tell_unreached(self._qrels.frame, used_thresholds(measures))
             counts = counted(self._qrels, run, thresholds(measures))
             table = good_gain_scores(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]

@@ -15,7 +15,8 @@ from ranx.data_structures.report import metric_labels  # type: ignore[import-unt
 from goodgain.counting import Counts, count
 from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
 from goodgain.errors import InputError, MeasureError, notice
-from goodgain.evaluation import counted
+from goodgain.evaluation import counted, used_thresholds
+from goodgain.extents import tell_unreached
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import NO_ITERATIONS
 from goodgain.hosts.host_names import HOST_NAMES
@@ -91,6 +92,7 @@ class Pair:
         self._counts: dict[float, Counts] = {}
         self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
         self._warned = False
+        self._told_rels: set[float] = set()
 
     def values(self, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The measure's value for each query, in the run's order of queries.
@@ -98,6 +100,8 @@ class Pair:
         Raises:
             InputError: a query of the qrels has no label at all.
         """
+        tell_unreached(self._qrels.frame, {*used_thresholds([measure])} - self._told_rels)
+        self._told_rels.update(used_thresholds([measure]))
         key = (measure.rel, measure.cutoff)
         if key not in self._tables:
             self._tables[key] = self._table(*key)
