@@ -18,7 +18,7 @@ test: $(VENV)/installed-dev
 
 test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
-	$(BIN)/python -m pytest -m spark tests/test_spark.py
+	$(BIN)/python -m pytest -m spark tests/evaluation/test_spark.py
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from goodgain.measures import MEASURES
-from tables import ROOT
+from tests.support.tables import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)

@@ -10,7 +10,7 @@ from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureEr
 from goodgain.evaluation import Scores, evaluate, flatten, ledger
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 from goodgain.hosts.ir_measures import register
-from goodgain.measures import (
+from goodgain.measures.good_gain import (
     CG,
     DCGG,
     DRAG,

@@ -13,22 +13,22 @@ import narwhals as nw
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.classic import Classic, classic_scores
-from goodgain.counting import Counts, count, finished, pools_of
-from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
+from goodgain.batches.query_batches import Part, opened, over_parts
+from goodgain.batches.run_file import RunFile
+from goodgain.classic.labels import labelled
+from goodgain.classic.scores import Classic, classic_scores
+from goodgain.counting.coverage import Extent, extent_of, tell, tell_unreached
+from goodgain.counting.ledger import Counts, count, finished, pools_of
 from goodgain.errors import InputError, MeasureError, notice
-from goodgain.extents import Extent, extent_of, tell, tell_unreached
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import read_as_qrels
 from goodgain.formats.run import NO_ITERATIONS, describe_likely_iteration
-from goodgain.formats.run_file import RunFile
-from goodgain.labelling import labelled
 from goodgain.measures import MEASURES
-from goodgain.names import Measures, parse_measure, parse_measures
-from goodgain.part_scores import PartScores
-from goodgain.parts import Part, opened, over_parts
-from goodgain.scoring import along_ledger, scored, thresholds
+from goodgain.measures.batch_scores import PartScores
+from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.names import Measures, parse_measure, parse_measures
+from goodgain.measures.values import along_ledger, scored, thresholds
 from goodgain.version import __version__
 
 __all__ = [

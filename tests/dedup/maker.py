@@ -9,9 +9,9 @@ from functools import partial
 
 import polars as pl
 
-from dedup.texts import SCRIPTS
-from dedup.variants import another_snippet, another_spelling, another_time, another_url
-from dedup.writing import CONSENT, Result, frame, result
+from tests.dedup.texts import SCRIPTS
+from tests.dedup.variants import another_snippet, another_spelling, another_time, another_url
+from tests.dedup.writing import CONSENT, Result, frame, result
 
 __all__ = ["MAKERS", "make"]
 

@@ -1,6 +1,6 @@
 """Pairs of web pages, files and untyped results, written by hand: the same document or not, and why."""
 
-from dedup.writing import AR, CONSENT, DE, EN, FR, JA, KO, LONG, OTHER, RU, TH, ZH, Pair, result
+from tests.dedup.writing import AR, CONSENT, DE, EN, FR, JA, KO, LONG, OTHER, RU, TH, ZH, Pair, result
 
 _P = "https://example.org/news/river-levels"
 

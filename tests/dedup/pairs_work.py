@@ -1,6 +1,6 @@
 """Pairs of emails, events, messages, persons, passages and transcripts, written by hand."""
 
-from dedup.writing import EN, LONG, OTHER, Pair, result
+from tests.dedup.writing import EN, LONG, OTHER, Pair, result
 
 _MAIL = {"type": "email", "sender": "Ann Lee <ann@example.org>", "received": "2024-05-02T09:30:00Z"}
 _START_PAGE = "https://outlook.example.com/mail/"

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from dedup.writing import frame, result
 from goodgain.dedup import deduplicate
 from goodgain.errors import InputError
+from tests.dedup.writing import frame, result
 
 
 def test_hostile_urls_are_results_without_address() -> None:

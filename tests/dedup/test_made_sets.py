@@ -2,8 +2,8 @@
 
 import pytest
 
-from dedup.maker import MAKERS, make
 from goodgain.dedup import deduplicate
+from tests.dedup.maker import MAKERS, make
 
 
 @pytest.mark.parametrize("kind", MAKERS)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup import pairs_web, pairs_work
-from dedup.maker import MAKERS, make
-from dedup.writing import frame, result
 from goodgain.dedup import deduplicate
+from tests.dedup import pairs_web, pairs_work
+from tests.dedup.maker import MAKERS, make
+from tests.dedup.writing import frame, result
 
 
 def _mixed() -> pl.DataFrame:

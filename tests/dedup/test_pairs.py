@@ -2,9 +2,9 @@
 
 import pytest
 
-from dedup import pairs_web, pairs_work
-from dedup.writing import Pair, frame
 from goodgain.dedup import deduplicate
+from tests.dedup import pairs_web, pairs_work
+from tests.dedup.writing import Pair, frame
 
 PAIRS = [*pairs_web.PAIRS, *pairs_work.PAIRS]
 

@@ -8,10 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dedup.writing import EN, LONG, OTHER, frame, result
 from goodgain.dedup import deduplicate
 from goodgain.dedup.attributes import USED
 from goodgain.errors import GoodgainNotice, InputError
+from tests.dedup.writing import EN, LONG, OTHER, frame, result
 
 _URL = "https://example.org/a"
 

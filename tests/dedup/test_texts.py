@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from dedup.writing import AR, DE, EN, JA, RU, TH, ZH
 from goodgain.dedup.texts import normalise_texts, shared_grams, text_length
 from goodgain.dedup.types import canonical_name
 from goodgain.dedup.values import normalise_values
+from tests.dedup.writing import AR, DE, EN, JA, RU, TH, ZH
 
 
 def _normal(text: str | None) -> str | None:

@@ -10,8 +10,8 @@ import pytest
 
 from goodgain.errors import InputError
 from goodgain.traces import formats, read_traces, to_run
-from goodgain.traces.adapters import format_of
-from goodgain.traces.sources import read_head
+from goodgain.traces.input.sources import read_head
+from goodgain.traces.reading.known_formats import format_of
 
 from .conftest import STEPS, by_iteration
 from .expected import EXPECTED, NOT_RECORDED

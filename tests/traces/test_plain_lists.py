@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodgain.errors import InputError
-from goodgain.traces import payloads, plain_lists
-from goodgain.traces.payloads import Outcome, read_output
-from goodgain.traces.plain_lists import plain_results
+from goodgain.traces.tool_outputs import plain_lists, readers
+from goodgain.traces.tool_outputs.plain_lists import plain_results
+from goodgain.traces.tool_outputs.readers import Outcome, read_output
 
 from .mutations import mutated
 
@@ -50,7 +50,7 @@ def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 def _read(text: str, doc_type: str | None, *, straight: bool) -> Outcome | str:
     with pytest.MonkeyPatch.context() as patch:
         if not straight:
-            patch.setattr(payloads, "plain_results", lambda text, doc_type: None)
+            patch.setattr(readers, "plain_results", lambda text, doc_type: None)
         try:
             return read_output(text, "here", doc_type=doc_type)
         except InputError as error:

@@ -13,7 +13,7 @@ import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, convert_traces, read_traces
-from goodgain.traces.payloads import read_output
+from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import STEPS, by_iteration
 from .logs import WRITERS, Call, Story, Turn, docs

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.significance import Matrix
-from goodgain.declaring import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 
 __all__ = ["LOW_COVERAGE", "Facts", "caveats"]
 

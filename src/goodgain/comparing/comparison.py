@@ -15,15 +15,15 @@ from goodgain.comparing.matching import complete, matrices, means_frame, systems
 from goodgain.comparing.pairing import Matched, Settings, compared, pairs_of
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import on_terminal, written
-from goodgain.declaring import GoodGainMeasure
+from goodgain.counting.coverage import tell_unreached
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.evaluation import Scores, open_both, score_run, used_thresholds
-from goodgain.extents import tell_unreached
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import read_as_qrels
-from goodgain.measures import NumIter, NumResults
-from goodgain.names import Measures, parse_measures
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import Measures, parse_measures
 
 __all__ = ["Comparison", "compare", "direction"]
 

@@ -16,7 +16,7 @@ from goodgain.comparing.caveats import LOW_COVERAGE
 from goodgain.comparing.comparison import Comparison, direction
 from goodgain.comparing.significance import paired_t
 from goodgain.errors import InputError
-from goodgain.names import parse_measure
+from goodgain.measures.names import parse_measure
 
 __all__ = ["Outcome", "Requirement", "checked", "parse_requirement"]
 

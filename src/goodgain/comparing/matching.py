@@ -12,7 +12,7 @@ from goodgain.comparing.caveats import LOW_COVERAGE
 from goodgain.comparing.pairing import Matched, row_means
 from goodgain.comparing.significance import Matrix
 from goodgain.evaluation import Scores
-from goodgain.measures import NumIter, NumResults
+from goodgain.measures.good_gain import NumIter, NumResults
 
 __all__ = ["complete", "matrices", "means_frame", "systems_frame", "values_frame", "with_context"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import narwhals as nw
 
-from goodgain.engines import collected
 from goodgain.errors import InputError
 from goodgain.formats.frames import Frame
-from goodgain.formats.places import Rows, shown
+from goodgain.formats.row_origins import Rows, shown
 from goodgain.formats.skipped import Skipped, without_rows
+from goodgain.ranking.engines import collected
 from goodgain.schema import EMPTY_DOC, QRELS, Table
 
 __all__ = ["no_bad_rows", "one_tag_per_query"]

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.engines import collected
 from goodgain.errors import InputError
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
-from goodgain.formats.places import FrameRows, Rows
+from goodgain.formats.row_origins import FrameRows, Rows
+from goodgain.ranking.engines import collected
 from goodgain.schema import QRELS, Table
 
 __all__ = ["Frame", "OpenFrame", "open_frame", "typed"]

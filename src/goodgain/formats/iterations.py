@@ -8,11 +8,11 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.engines import carried_to, collected
 from goodgain.errors import InputError
 from goodgain.formats.frames import Frame
-from goodgain.formats.places import Rows
+from goodgain.formats.row_origins import Rows
 from goodgain.formats.skipped import Skipped, without_rows
+from goodgain.ranking.engines import carried_to, collected
 from goodgain.schema import EMPTY_DOC
 
 __all__ = ["empty_iterations_added", "empty_iterations_added_there", "numbered"]

@@ -12,12 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.engines import collected
 from goodgain.errors import InputError, notice
+from goodgain.files.reading import container, read_bytes, stem
 from goodgain.formats.checks import no_bad_rows
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
-from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import OpenFrame, open_frame, typed
 from goodgain.formats.labels import (
     check_levels,
@@ -28,11 +27,12 @@ from goodgain.formats.labels import (
     one_label_a_document,
     one_label_an_iteration,
 )
-from goodgain.formats.places import shown
+from goodgain.formats.row_origins import shown
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.formats.trec import write_trec
+from goodgain.ranking.engines import collected
 from goodgain.schema import QRELS
 
 __all__ = ["Judgment", "Qrels", "read_as_qrels", "read_qrels", "write_qrels"]

@@ -11,22 +11,22 @@ from typing import Any, ClassVar, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.engines import collected, deferred
 from goodgain.errors import InputError, notice
-from goodgain.flattening import ranked, with_ranks
+from goodgain.files.reading import container, read_bytes, stem
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
-from goodgain.formats.files import container, read_bytes, stem
 from goodgain.formats.frames import OpenFrame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
 from goodgain.formats.order import put_in_order, tell_contradictions, tell_ties
-from goodgain.formats.places import Rows
+from goodgain.formats.row_origins import Rows
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table, write_table
 from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.formats.trec import write_trec
-from goodgain.lazy_flattening import ranked_here, ranked_there
+from goodgain.ranking.engines import collected, deferred
+from goodgain.ranking.flattening import ranked, with_ranks
+from goodgain.ranking.lazy_flattening import ranked_here, ranked_there
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import narwhals as nw
 
-from goodgain.engines import collected
 from goodgain.errors import InputError, notice
-from goodgain.formats.places import shown
+from goodgain.formats.row_origins import shown
+from goodgain.ranking.engines import collected
 
 __all__ = ["Skipped", "check_errors_option", "without_rows"]
 

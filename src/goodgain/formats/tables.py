@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.reading import Content, container, read_bytes
+from goodgain.files.writing import written_whole
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
-from goodgain.formats.files import Content, container, read_bytes
 from goodgain.formats.frames import OpenFrame, open_frame
-from goodgain.formats.places import FrameRows, numbered_lines, shown
+from goodgain.formats.row_origins import FrameRows, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 from goodgain.schema import Table
-from goodgain.writing import written_whole
 
 __all__ = ["read_table", "write_table"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.formats.files import Content
-from goodgain.formats.places import WHITE, TextLines, numbered_lines, shown
+from goodgain.files.reading import Content
+from goodgain.formats.row_origins import WHITE, TextLines, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 
 __all__ = ["QRELS_TEXT", "RUN_TEXT", "TextTable", "read_text", "separator_of"]

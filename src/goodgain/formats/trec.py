@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.writing import escaped, written_whole
+from goodgain.files.writing import escaped, written_whole
 
 __all__ = ["write_trec"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from goodgain.declaring import Choice, GoodGainMeasure
 from goodgain.measures import MEASURES
+from goodgain.measures.declaration import Choice, GoodGainMeasure
 
 __all__ = ["HOST_NAMES"]
 

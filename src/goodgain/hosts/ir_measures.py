@@ -12,15 +12,15 @@ import polars as pl
 from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
-from goodgain.declaring import GoodGainMeasure
-from goodgain.engines import collected
+from goodgain.counting.coverage import tell_unreached
 from goodgain.errors import notice
 from goodgain.evaluation import counted, good_gain_scores, used_thresholds
-from goodgain.extents import tell_unreached
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import read_as_run
 from goodgain.measures import MEASURES
-from goodgain.scoring import thresholds
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.values import thresholds
+from goodgain.ranking.engines import collected
 
 __all__ = ["GoodgainProvider", "register"]
 

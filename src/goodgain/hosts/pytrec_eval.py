@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 import pytrec_eval
 
-from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
+from goodgain.counting.coverage import tell_unreached
 from goodgain.evaluation import counted, good_gain_scores, used_thresholds
-from goodgain.extents import tell_unreached
 from goodgain.formats import read_qrels, read_run
 from goodgain.hosts.host_names import HOST_NAMES
-from goodgain.scoring import thresholds
+from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.values import thresholds
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 

@@ -12,16 +12,16 @@ import polars as pl
 import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.counting import Counts, count
-from goodgain.declaring import DEFAULT_REL, GoodGainMeasure
+from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.ledger import Counts, count
 from goodgain.errors import InputError, MeasureError, notice
 from goodgain.evaluation import counted, used_thresholds
-from goodgain.extents import tell_unreached
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import NO_ITERATIONS
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import iterated, judged
-from goodgain.scoring import scored
+from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.values import scored
 
 __all__ = ["Given", "parse_metric", "values"]
 

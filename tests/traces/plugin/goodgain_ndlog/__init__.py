@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from goodgain.traces.heads import Head
-from goodgain.traces.pivot import Step, ToolCall, Trace, Turn
-from goodgain.traces.sources import Source
+from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import Step, ToolCall, Trace, Turn
 
 
 def sniff(head: Head) -> bool:

@@ -1,0 +1,170 @@
+"""Large files in blocks of whole queries, so that what is in memory at a time does not grow with the file."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.reading import compression, open_stream
+from goodgain.files.writing import why
+from goodgain.formats.column_names import Columns, find_columns
+from goodgain.schema import Table
+
+__all__ = ["TextBlock", "table_blocks", "text_blocks"]
+
+_BOM = b"\xef\xbb\xbf"
+_TAIL = 2**16  # bytes in which the end of a block is looked for first
+
+
+class TextBlock(NamedTuple):
+    """Lines of a file: the byte of the file that they begin at, how many bytes, and these where they had to be read."""
+
+    path: Path
+    offset: int
+    length: int
+    data: bytes | None = None
+
+    def text(self) -> bytes:
+        """The lines; read anew each time where they stand in the file as they are.
+
+        Raises:
+            InputError: the file cannot be read any more, or became shorter.
+        """
+        if self.data is not None:
+            return self.data
+        with _readable(self.path), self.path.open("rb") as file:
+            file.seek(self.offset)
+            data = file.read(self.length)
+        if len(data) != self.length:
+            raise InputError(f"{self.path}: became shorter while it was read; wait until it is written, and try again")
+        return data
+
+
+def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
+    """Lines of a text file (also .gz), cut between queries: neighbouring lines of one query are in one block.
+
+    Args:
+        path: the file.
+        size: bytes of a block, about; more where one query has more.
+
+    Raises:
+        InputError: the file cannot be read, or its gzip data are damaged.
+    """
+    with _readable(path):
+        is_compressed = compression(path) is not None
+        with open_stream(path) if is_compressed else path.open("rb") as file:
+            offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+            if is_compressed:
+                file.seek(offset)
+                yield from _streamed(file, path, offset, size)
+            else:
+                yield from _found(file, path, offset, size)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
+    except OSError as error:
+        raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
+
+
+def _found(file: IO[bytes], path: Path, offset: int, size: int) -> Iterator[TextBlock]:
+    """Only where blocks end is looked at: who counts them reads them, several at a time."""
+    whole = os.fstat(file.fileno()).st_size
+    wanted = size
+    while offset < whole:
+        end = min(offset + wanted, whole)
+        looked = min(_TAIL, end - offset)
+        stop = end if end == whole else 0
+        while not stop:
+            file.seek(end - looked)
+            stop = _last_query(file.read(looked))
+            if stop:
+                stop += end - looked
+            elif looked == end - offset:
+                break
+            looked = min(4 * looked, end - offset)
+        if stop:
+            yield TextBlock(path, offset, stop - offset)
+            offset = stop
+        wanted = size if stop else 2 * wanted  # one query fills it all
+
+
+def _streamed(stream: IO[bytes], path: Path, offset: int, size: int) -> Iterator[TextBlock]:
+    kept = b""
+    while more := stream.read(max(size, len(kept))):
+        end = _last_query(more)
+        if not end:
+            kept += more
+            continue
+        data = b"".join((kept, memoryview(more)[:end]))
+        yield TextBlock(path, offset, len(data), data)
+        offset += len(data)
+        kept = more[end:]
+    if kept:
+        yield TextBlock(path, offset, len(kept), kept)
+
+
+def _last_query(data: bytes) -> int:
+    """Where the lines of the last query begin, as far as they stand together; 0 where no other query is seen.
+
+    The first line and what follows the last newline may be parts of lines, and tell nothing.
+    """
+    start = end = data.rfind(b"\n") + 1
+    last: list[bytes] = []
+    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
+        first = data[line:end].split(None, 1)[:1]
+        if first and last and first != last:
+            return start
+        if first:
+            last, start = first, line
+        end = line
+    return 0
+
+
+def table_blocks(
+    path: Path, table: Table, *, rows: int, columns: Columns | None = None
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Rows of a Parquet file, cut between queries, each block with the number of its first row.
+
+    `columns` has the user's names of them.
+
+    Raises:
+        InputError: the file is no readable Parquet file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = find_columns(file.schema_arrow.names, table, columns or {}, label=str(path)).names
+            kept: pl.DataFrame | None = None
+            before = 0
+            for batch in file.iter_batches(batch_size=rows, columns=list(names)):
+                found: Any = pl.from_arrow(batch)
+                new = found.rename(names)
+                data = new if kept is None else pl.concat([kept, new])
+                same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
+                others = (~same).arg_true()
+                end = int(others[-1]) + 1 if len(others) else 0
+                if end:
+                    yield before, data[:end]
+                    before += end
+                kept = data[end:]
+            if kept is not None and len(kept):
+                yield before, kept
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{path}: is no readable parquet file ({str(error).splitlines()[0]}); write it again"
+        ) from error

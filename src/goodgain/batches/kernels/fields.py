@@ -1,0 +1,126 @@
+"""Fields of a line: where they end, whether they are the same, hashes of them, and numbers.
+
+Ids are told apart by their bytes; hashes only say where to look. The text ends with a newline, which ends every field too:
+no other end of it is looked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import int64, uint64
+
+from goodgain.batches.kernels.arguments import inlined
+
+__all__ = [
+    "BLANK",
+    "MINUS",
+    "NEWLINE",
+    "PLUS",
+    "digits",
+    "field",
+    "first_slot",
+    "hashed",
+    "number_end",
+    "repeated",
+    "same",
+]
+
+BLANK, NEWLINE, PLUS, MINUS, _DOT, ZERO, _NINE = 32, 10, 43, 45, 46, 48, 57
+_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0xD6E8FEB86659FD93)
+_FINITE = 200  # digits of a number that is finite for sure, with an exponent of two digits
+
+
+@inlined
+def same(one: Any, i: int, other: Any, j: int, length: int) -> bool:
+    for k in range(length):  # noqa: SIM110  # all() of a generator is not compiled
+        if one[i + k] != other[j + k]:
+            return False
+    return True
+
+
+@inlined
+def repeated(text: Any, position: int, earlier: int, length: int) -> bool:
+    """Whether the field that starts here is the same as an earlier one, in which there is no newline."""
+    return same(text, position, text, earlier, length) and text[position + length] <= BLANK
+
+
+@inlined
+def field(text: Any, start: int) -> tuple[int, Any]:
+    """Where a field ends (at white space or a control character), and a hash of it."""
+    value, word, position = _SEED, uint64(0), start
+    while text[position] > BLANK:
+        word = (word << uint64(8)) | uint64(text[position])
+        position += 1
+        if (position - start) & 7 == 0:
+            value = (value ^ word) * _PRIME
+            value ^= value >> uint64(32)
+            word = uint64(0)
+    return position, _mixed(value, word, position - start)
+
+
+@inlined
+def hashed(text: Any, start: int, length: int) -> Any:
+    """The hash that `_field` gives for these bytes."""
+    value, word = _SEED, uint64(0)
+    for k in range(length):
+        word = (word << uint64(8)) | uint64(text[start + k])
+        if (k + 1) & 7 == 0:
+            value = (value ^ word) * _PRIME
+            value ^= value >> uint64(32)
+            word = uint64(0)
+    return _mixed(value, word, length)
+
+
+@inlined
+def _mixed(value: Any, word: Any, length: int) -> Any:
+    value = (value ^ word ^ uint64(length)) * _PRIME
+    value = (value ^ (value >> uint64(32))) * _PRIME
+    return value ^ (value >> uint64(32))
+
+
+@inlined
+def first_slot(value: Any, size: int) -> Any:
+    """Where to look for a hash first, in a table whose size is a power of two."""
+    return int64(value & uint64(size - 1))
+
+
+@inlined
+def digits(text: Any, position: int) -> tuple[int, int]:
+    """Where digits end, and the number they make."""
+    number = 0
+    while ZERO <= text[position] <= _NINE:
+        number = number * 10 + int64(text[position]) - ZERO
+        position += 1
+    return position, number
+
+
+@inlined
+def _digits_end(text: Any, position: int) -> int:
+    while ZERO <= text[position] <= _NINE:
+        position += 1
+    return position
+
+
+@inlined
+def number_end(text: Any, position: int) -> int:
+    """Where a number ends that is finite for sure; -1 for anything else."""
+    if text[position] == PLUS or text[position] == MINUS:
+        position += 1
+    end: int = _digits_end(text, position)
+    digits = end - position
+    if text[end] == _DOT:
+        position = end + 1
+        end = _digits_end(text, position)
+        digits += end - position
+    if digits == 0 or digits > _FINITE:
+        return -1
+    if (text[end] | 32) == 101:  # e or E
+        position = end + 1
+        if text[position] == PLUS or text[position] == MINUS:
+            position += 1
+        end = _digits_end(text, position)
+        if end == position or end - position > 2:
+            return -1
+    return end

@@ -1,0 +1,165 @@
+"""A run in a file that is too large to be read at once: the same run, some of its queries at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.batches.blocks import TextBlock, table_blocks, text_blocks
+from goodgain.files.reading import COMPRESSED, Content, compression, container, stem
+from goodgain.formats.column_names import Columns, FoundColumns, check_columns, find_columns
+from goodgain.formats.frames import OpenFrame, open_frame
+from goodgain.formats.row_origins import FrameRows, Rows
+from goodgain.formats.run import Run, check_run_options, read_as_run, run_of
+from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.schema import RUN
+
+__all__ = ["Block", "RunFile", "open_run"]
+
+#: A file of this size is read in blocks: what a block costs is little beside it.
+LARGE = 96 * 2**20
+LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
+_ROW_BYTES = 32  # of a row as text, about
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A run in a large file.
+
+    Attributes:
+        path: text (also .gz) or Parquet.
+        gaps, first: as in `read_run`.
+        is_text: whether it is text.
+        has_iterations: False where a Parquet file has no column of iterations.
+        columns: the user's names of the columns of a Parquet file.
+        likely_iteration, renamed: as in `Run`.
+        block: how much is read at a time, in bytes of text.
+    """
+
+    path: Path
+    gaps: str
+    first: int
+    is_text: bool
+    has_iterations: bool
+    block: int = 32 * 2**20
+    columns: Columns = field(default_factory=dict)
+    likely_iteration: str | None = None
+    renamed: frozenset[str] = frozenset()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its lines are all there is to know: missing iterations are added to rows, where any are to be."""
+        return self.is_text and self.gaps == "close"
+
+    def blocks(self) -> Iterator[Block]:
+        """The run cut between queries; a query whose rows stand apart is in several blocks."""
+        if self.is_text:
+            block: Block | None = None
+            for text in text_blocks(self.path, size=self.block):
+                block = Block(self, text=text)
+                yield block
+            if block is None:
+                yield Block(self, text=TextBlock(self.path, 0, 0, b""))
+        else:
+            for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES, columns=self.columns):
+                yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some queries of a run: as text, or as columns with the way back to their rows."""
+
+    file: RunFile
+    text: TextBlock | None = None
+    frame: pl.DataFrame | None = None
+    rows: Rows | None = None
+
+    @property
+    def plain_text(self) -> TextBlock | None:
+        """The lines, where they are all there is to know."""
+        return self.text if self.file.is_plain else None
+
+    @cached_property
+    def run(self) -> Run:
+        """The block as a run."""
+        file = self.file
+        return run_of(
+            self.opened(),
+            name=stem(file.path),
+            is_text=self.text is not None,
+            gaps=file.gaps,
+            first=file.first,
+            errors="raise",
+            is_part=True,
+        )
+
+    def opened(self) -> OpenFrame:
+        """The columns as they stand, and the way back to their rows."""
+        if self.text is not None:
+            content = Content(self.text.text(), part_of=self.file.path, offset=self.text.offset)
+            frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
+        opened = open_frame(self.frame, RUN)
+        return opened._replace(rows=self.rows or opened.rows)
+
+
+def open_run(
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+) -> Run | RunFile:
+    """A run to be scored: a large file stays where it is, to be read in blocks; anything else is read.
+
+    The options are those of `read_run`; with `errors="skip"` every file is read at once.
+
+    Raises:
+        InputError: as `read_run`; for a large file, when its blocks are read.
+    """
+    check_run_options(source, gaps=gaps, first=first, errors=errors)
+    columns = check_columns(columns)
+    if isinstance(source, RunFile):
+        return source
+    if errors == "raise" and isinstance(source, (str, os.PathLike)):
+        found = _large(Path(source), gaps=gaps, first=first, columns=columns)
+        if found is not None:
+            return found
+    return read_as_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+
+
+def _large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
+    """The file, if it is large and of a kind that is read in blocks."""
+    with suppress(OSError, ValueError):  # no readable file: read_run says what is wrong
+        kind = container(path)
+        if not path.is_file() or kind not in ("text", "parquet"):
+            return None
+        size = path.stat().st_size
+        if kind == "text":
+            compressed = compression(path)
+            if path.suffix.lower() in COMPRESSED and not compressed:
+                return None
+            if compressed != "zst" and size > (LARGE_COMPRESSED if compressed else LARGE):
+                return RunFile(path, gaps, first, is_text=True, has_iterations=True)
+        elif size > LARGE_COMPRESSED:
+            import pyarrow.parquet as pq
+
+            metadata = pq.read_metadata(path)
+            names = metadata.schema.to_arrow_schema().names
+            found = find_columns(names, RUN, columns, label=str(path))
+            if metadata.num_rows and set(RUN.required) <= set(found.names.values()):
+                return RunFile(
+                    path,
+                    gaps,
+                    first,
+                    is_text=False,
+                    has_iterations="iteration" in found.names.values(),
+                    columns=columns,
+                    likely_iteration=found.likely_iteration,
+                    renamed=found.renamed,
+                )
+    return None

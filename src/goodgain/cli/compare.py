@@ -1,0 +1,138 @@
+"""What `goodgain compare` does: reads the runs, prints the comparison, and holds the systems to the required lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodgain.comparing.comparison import Comparison, compare, direction
+from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
+from goodgain.errors import notice
+from goodgain.files.reading import stem
+from goodgain.formats.qrels import read_as_qrels
+from goodgain.formats.run import read_as_run
+
+__all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "system_names"]
+
+#: Exit status where a required line does not hold.
+REQUIREMENT_FAILED = 3
+
+Command = Callable[..., None]
+
+_REQUIRE = (
+    "A line such as 'SRR@3<=0.3' or 'SRE@3>=baseline' that every system but the baseline must hold, else exit status "
+    "3. Where a line names the baseline and --baseline does not, it is the system called baseline, or else the first."
+)
+
+
+def compare_options(command: Command) -> Command:
+    """The arguments and options that no other command has."""
+    count = click.IntRange(1)
+    options = [
+        click.argument("qrels", metavar="QRELS"),
+        click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True),
+        click.option(
+            "-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'."
+        ),
+        click.option("--baseline", metavar="SYSTEM", help="Hold all others against this system; default: all pairs."),
+        click.option("--iterations", type=count, help="Compare ours named without @ at each iteration up to this too."),
+        click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE),
+        click.option("--seed", type=int, default=42, show_default=True, help="Of randomisation test and bootstrap."),
+        click.option("--resamples", type=count, default=9_999, show_default=True, help="Of both."),
+        click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
+        click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
+        click.option("--provider", help="The provider of ir_measures for the classic measures."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def compare_files(
+    qrels: str,
+    runs: Sequence[str],
+    *,
+    measures: Sequence[str],
+    required: Sequence[str],
+    baseline: str | None,
+    output_format: str,
+    places: int,
+    gaps: str,
+    first: int,
+    labels: str | None,
+    columns: dict[str, str],
+    errors: str,
+    **settings: Any,
+) -> None:
+    """Compare runs given as files; settings are those of `goodgain.compare`."""
+    lines = [parse_requirement(text) for text in required]
+    names = system_names(runs)
+    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    read = [read_as_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
+    comparison = compare(
+        judged,
+        dict(zip(names, read, strict=True)),
+        [*measures, *(line.measure for line in lines)],
+        baseline=baseline or _yardstick(lines, names),
+        columns=columns,
+        **settings,
+    )
+    _tell(comparison)
+    if output_format == "table":
+        from rich.console import Console
+
+        Console().print(comparison)
+    else:
+        print(comparison.to_text(output_format, places=places), end="")
+    if not _all_hold(comparison, lines):
+        raise click.exceptions.Exit(REQUIREMENT_FAILED)
+
+
+def system_names(runs: Sequence[str]) -> list[str]:
+    """Each file's stem, with as many of its folders as tell it from the others; a file given twice gets a number.
+
+    >>> system_names(["main/agent.run", "new/agent.run"])
+    ['main/agent', 'new/agent']
+    """
+    paths = [Path(run) for run in runs]
+    named = _told_apart(list(dict.fromkeys(paths)))
+    times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
+    return [named[path] + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
+
+
+def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
+    for folders in range(max(len(path.parts) for path in paths)):
+        named = {path: "/".join([*path.parts[:-1][::-1][:folders][::-1], stem(path)]) for path in paths}
+        if len(set(named.values())) == len(named):
+            return named
+    return {path: str(path) for path in paths}  # a.run and a.jsonl
+
+
+def _yardstick(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
+    """The baseline that a required line means where none is named."""
+    if all(line.bound is not None for line in lines):
+        return None
+    return "baseline" if "baseline" in names else names[0]
+
+
+def _tell(comparison: Comparison) -> None:
+    made = comparison.signature
+    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in made.items()}
+    if comparison.baseline:
+        shown = {"baseline": comparison.baseline} | shown
+    print("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()), file=sys.stderr)
+
+
+def _all_hold(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
+    for line in lines:
+        if points_the_wrong_way(line):
+            better = "higher" if direction(line.measure) == "up" else "lower"
+            notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
+    outcomes = checked(comparison, lines)
+    for outcome in outcomes:
+        print(outcome, file=sys.stderr)
+    return all(outcome.holds for outcome in outcomes)

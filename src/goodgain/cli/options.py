@@ -1,0 +1,85 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from goodgain.errors import InputError
+from goodgain.ranking.flattening import ORDERS
+
+__all__ = [
+    "columns_option",
+    "errors_option",
+    "gaps_options",
+    "labels_option",
+    "order_option",
+    "output_format_option",
+    "qrels_argument",
+    "run_argument",
+]
+
+Command = Callable[..., None]
+
+qrels_argument = click.argument("qrels", metavar="QRELS")
+run_argument = click.argument("run", metavar="RUN")
+order_option = click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="seen",
+    show_default=True,
+    help="How classic measures get one ranking from several iterations.",
+)
+labels_option = click.option(
+    "--labels", type=click.Choice(["iteration"]), help="Read column 2 of the qrels as the iteration a label holds for."
+)
+errors_option = click.option(
+    "--errors",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    help="Bad lines: stop at the first, or leave them out.",
+)
+
+
+def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in value.split(",")] if value else []
+    if not all(sign and name and ours for name, sign, ours in pairs):
+        raise InputError(f"--columns {value}: write NAME=COLUMN, and several with commas: step=iteration,qid=query_id")
+    return {name.strip(): ours.strip() for name, _, ours in pairs}
+
+
+columns_option = click.option(
+    "--columns",
+    metavar="NAME=COLUMN,...",
+    callback=_parse_columns,
+    help="What columns of Parquet, Arrow or JSON Lines are here: step=iteration,qid=query_id.",
+)
+
+
+def gaps_options(command: Command) -> Command:
+    """How the iteration numbers of a run are read."""
+    first = click.option(
+        "--first", type=int, default=1, show_default=True, help="Number of a first iteration, for --gaps empty."
+    )
+    gaps = click.option(
+        "--gaps",
+        type=click.Choice(["close", "empty"]),
+        default="close",
+        show_default=True,
+        help="A missing iteration number: count on, or a search that got nothing.",
+    )
+    return gaps(first(command))
+
+
+def output_format_option(*forms: str) -> Callable[[Command], Command]:
+    """The form of what is printed: the first on a terminal, the second elsewhere."""
+    return click.option(
+        "-o",
+        "--output_format",
+        type=click.Choice(forms),
+        help=f"Default: {forms[0]} on a terminal, else {forms[1]}.",
+        callback=lambda _context, _option, value: value or forms[0 if sys.stdout.isatty() else 1],
+    )

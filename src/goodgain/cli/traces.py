@@ -1,0 +1,128 @@
+"""The commands that make runs of agents' logs: convert and dedup."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodgain.cli.options import errors_option
+from goodgain.files.writing import Outputs
+
+__all__ = ["convert", "dedup"]
+
+_POLICIES = ("standard", "id", "content")
+
+
+@click.command()
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.option(
+    "-o", "--output", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The run; {system}: one each."
+)
+@click.option("--results", metavar="FILE", type=click.Path(path_type=Path), help="The results too: .jsonl or .parquet.")
+@click.option("--format", default="auto", show_default=True, help="A format of docs/traces; auto finds it.")
+@click.option("--system", help="The one system to convert, where there are several.")
+@click.option("--tag", help="What to call the system.")
+@click.option(
+    "--dedup",
+    "policy",
+    type=click.Choice([*_POLICIES, "none"]),
+    help="Tell documents apart by this policy in every query. Default: standard, where results have no ids.",
+)
+@click.option(
+    "--turns", type=click.Choice(["last", "all"]), default="last", show_default=True, help="Which are queries."
+)
+@click.option("--iteration", type=click.Choice(["step", "call"]), help="What an iteration is. Default: a step.")
+@click.option(
+    "--tools", multiple=True, metavar="NAME", help="A tool that searches; instead of the rule of docs/traces."
+)
+@click.option("--query_id", help="For traces without one: a constant, or a path such as /metadata/qid.")
+@click.option("--citations", is_flag=True, help="Citations of answers are results.")
+@click.option("--reranked", is_flag=True, help="A reranker's list replaces its retriever's.")
+@click.option(
+    "--unrecorded",
+    type=click.Choice(["raise", "empty", "skip"]),
+    default="raise",
+    show_default=True,
+    help="A search whose results the log lacks.",
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@errors_option
+def convert(
+    traces: tuple[str, ...], output: Path, policy: Any, tools: tuple[str, ...], jobs: int, **options: Any
+) -> None:
+    """Convert agents' logs to a run.
+
+    TRACE is a file, a folder or a pattern; docs/traces names the formats. What was counted, and which tools were not,
+    is printed on stderr: look at it once for every new agent.
+    """
+    from goodgain.dedup import deduplicate, normalise_url
+    from goodgain.traces import convert_traces
+
+    telling_apart = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
+    with _progress_bar() as progress:
+        conversion = convert_traces(
+            list(traces),
+            output,
+            deduplicate=telling_apart,
+            deduplicate_all=policy in _POLICIES,
+            normalise_url=normalise_url,
+            tools=list(tools) or None,
+            jobs=jobs,
+            progress=progress,
+            **options,
+        )
+    print(conversion.summary, file=sys.stderr)
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Bytes read, on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("traces")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@click.command()
+@click.argument("results", metavar="RESULTS")
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, type=click.Path(path_type=Path), help=".jsonl or .parquet."
+)
+@click.option("--explain", metavar="ID", help="Print why the results of this document are one.")
+@click.option(
+    "--policy", type=click.Choice(_POLICIES), default=_POLICIES[0], show_default=True, help="See docs/dedup.md."
+)
+@click.option(
+    "--level", type=click.Choice(["passage", "document"]), default="passage", show_default=True, help="What counts."
+)
+@click.option("--trust_doc_id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
+@click.option("--each_system", is_flag=True, help="Each system by itself, instead of all of a query together.")
+def dedup(
+    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool
+) -> None:
+    """Find out which results are the same document, and write them with it.
+
+    RESULTS is a file that goodgain convert --results wrote.
+    """
+    from goodgain.dedup import deduplicate
+    from goodgain.traces import read_results, write_results
+
+    Outputs([Path(results)]).add(output)
+    across = () if each_system else ("system",)
+    trust = True if trust_doc_id else None
+    found = deduplicate(read_results(results), policy=policy, level=level, trust_doc_id=trust, across=across)
+    write_results(found.frame, output)
+    if explain is not None:
+        print(found.explain(explain))
+    print(found.summary, file=sys.stderr)

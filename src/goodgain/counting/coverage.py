@@ -1,0 +1,115 @@
+"""What a run and qrels have in common, in numbers: for the signature of a result, and for what its reader must be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.counting.ledger import Counts
+from goodgain.errors import notice
+
+__all__ = ["Extent", "extent_of", "tell", "tell_unreached", "together"]
+
+
+class Extent(NamedTuple):
+    """How far run and qrels reach.
+
+    Attributes:
+        judged: queries of the qrels.
+        searched: queries of the run.
+        both: queries of both.
+        unique: first occurrences in judged queries.
+        unjudged: those without a label.
+        numbering: as in `Counts`.
+        examples: a query of the run and one of the qrels.
+    """
+
+    judged: int
+    searched: int
+    both: int
+    unique: int
+    unjudged: int
+    numbering: pl.DataFrame
+    examples: tuple[str, str]
+
+    @property
+    def lowest(self) -> int | None:
+        """The lowest number of an iteration in the run; None for an empty run."""
+        lowest: Any = self.numbering.get_column("lowest").min()
+        return None if lowest is None else int(lowest)
+
+    @property
+    def renumbered(self) -> int:
+        """Queries with a number missing between the lowest of the run and their own highest."""
+        dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
+        return int(self.numbering.filter(~dense).get_column("queries").sum())
+
+
+def extent_of(counts: Mapping[float, Counts]) -> Extent:
+    """How far the run and the qrels reach that were counted."""
+    rows, pools, numbering = next(iter(counts.values()))
+    judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
+    return Extent(
+        judged=pools.height,
+        searched=rows.get_column("query_id").n_unique(),
+        both=int((pools.get_column("N") > 0).sum()),
+        unique=int(judged.get_column("UR").sum()),
+        unjudged=int(judged.get_column("Unjudged").sum()),
+        numbering=numbering,
+        examples=(_first(rows), _first(pools)),
+    )
+
+
+def _first(frame: pl.DataFrame) -> str:
+    return str(frame.get_column("query_id").min() or "")
+
+
+def together(extents: Sequence[Extent]) -> Extent:
+    """The extent of parts that share no query."""
+    run_examples, qrels_examples = ([e.examples[k] for e in extents if e.examples[k]] for k in (0, 1))
+    return Extent(
+        judged=sum(extent.judged for extent in extents),
+        searched=sum(extent.searched for extent in extents),
+        both=sum(extent.both for extent in extents),
+        unique=sum(extent.unique for extent in extents),
+        unjudged=sum(extent.unjudged for extent in extents),
+        numbering=pl.concat([extent.numbering for extent in extents]),
+        examples=(min(run_examples, default=""), min(qrels_examples, default="")),
+    )
+
+
+def tell_unreached(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
+    """A notice for each threshold that no label reaches: then no document is good, and nothing can be found."""
+    largest: Any = qrels.get_column("relevance").max()
+    for rel in rels:
+        if largest >= rel:
+            continue
+        within_reach = 1 if largest >= 1 else largest
+        remedy = f"ask for a lower one, as in CG(rel={within_reach:g})" if largest > 0 else "check the labels"
+        notice(
+            f"no label of the qrels reaches rel={rel:g} (the largest is {largest:g}), so no document is good: CG, SRE and "
+            f"the like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
+        )
+
+
+def tell(extent: Extent, *, labels: str | None) -> None:
+    """A notice where values mean less than they seem to."""
+    if extent.renumbered:
+        notice(
+            f"numbers of iterations are missing in {extent.renumbered} quer{'y' if extent.renumbered == 1 else 'ies'}: "
+            "iterations were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read "
+            "the run with gaps='empty' (--gaps empty)"
+        )
+    if labels is not None and extent.lowest == 0:
+        notice(
+            "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
+            "only the labels for any iteration, and each later one those of its own number"
+        )
+    if extent.searched and not extent.both:
+        run_example, qrels_example = extent.examples
+        notice(
+            f"no query of the run is in the qrels (the run has {run_example!r}, the qrels have {qrels_example!r}): every "
+            "value is that of a system that never searched; check the query ids"
+        )

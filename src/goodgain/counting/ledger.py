@@ -1,0 +1,180 @@
+"""Run and qrels into the two small tables of which every measure is a function: ledger and pools.
+
+The rows are touched by plain group-bys and joins only, written once for every engine narwhals knows. What they leave is
+small, and is finished in Polars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.ranking.engines import carried_to, collected, deferred
+from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
+
+__all__ = ["Counts", "count", "finished", "pools_of", "tally"]
+
+
+class Counts(NamedTuple):
+    """What one threshold makes of a run and qrels.
+
+    Attributes:
+        ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N, those of a
+            query together and in order.
+        pools: one row per query of the qrels: N, GoodPool, GainPool.
+        numbering: lowest, is_dense, queries: how many queries begin at which number, with or without gaps after it.
+    """
+
+    ledger: pl.DataFrame
+    pools: pl.DataFrame
+    numbering: pl.DataFrame
+
+
+def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
+    """Count each iteration's results, first occurrences, repeats and good documents.
+
+    Args:
+        run: columns query_id, iteration (Int64), doc_id (`-` for an iteration that returned nothing), on any engine.
+        qrels: columns query_id, doc_id, relevance, and with `labels="iteration"` iteration (Int64, null for any).
+        rels: the thresholds: a document is good if its relevance is at least this.
+        labels: None, or `iteration` where the label of the first occurrence's iteration decides.
+
+    Returns:
+        threshold -> `Counts`; the run's rows are read once for all thresholds.
+
+    Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
+
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
+    >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
+    >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
+    [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
+    """
+    return finished(tally(run, qrels, rels=rels, labels=labels), pools_of(qrels, rels=rels, labels=labels), rels=rels)
+
+
+def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+    """What a run's rows come down to, per query and number in the run: the part of `count` that touches the rows.
+
+    Runs that share no query can be tallied one by one; the rows of their tallies, put together, are the tally of all.
+
+    Returns:
+        query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
+    """
+    rows = deferred(nw.from_native(run))
+    is_result = nw.col("doc_id") != EMPTY_DOC
+    returned = (
+        rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
+    )
+    firsts = rows.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
+    judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
+    labelled = _labelled(firsts, carried_to(rows, judgments), labels)
+    label = nw.col("relevance")
+    good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
+    one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
+    counts = {
+        "UR": one,
+        "Unjudged": label.is_null().cast(nw.Int64),
+        **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
+        **{f"G{k}": nw.when(is_good).then(label).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
+    }
+    key = ["query_id", "iteration"]
+    seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
+    return collected(returned.join(seen, on=key, how="left"))
+
+
+def pools_of(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+    """What there is to be found for each query of the qrels, sorted: the half of `count` that needs no run.
+
+    Returns:
+        query_id, and GoodPool and GainPool with the position of a threshold.
+    """
+    judgments = collected(nw.from_native(qrels))
+    label = pl.col("relevance").cast(pl.Float64)
+    good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
+    gain = {f"GainPool{k}": pl.when(label >= rel).then(label).otherwise(0.0) for k, rel in enumerate(rels)}
+    return (
+        (judgments if labels is None else _largest(judgments))
+        .lazy()
+        .select(pl.col("query_id").cast(pl.String), **good, **gain)
+        .group_by("query_id")
+        .agg(pl.col(*good, *gain).sum())
+        .sort("query_id")
+        .collect()
+    )
+
+
+def finished(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
+    """Ledger and pools from a tally and what `pools_of` gives: the numbers of iterations made dense."""
+    numbered = _dense(tallied)
+    queries = _queries(numbered)
+    numbering = queries.group_by("lowest", "is_dense").agg(queries=pl.len())
+    pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left").with_columns(
+        pl.col("N").fill_null(0)
+    )
+    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), numbering) for k, rel in enumerate(rels)}
+
+
+def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
+    """First occurrences with their label, null where there is none."""
+    if labels is None:
+        return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")
+    of_iteration = qrels.filter(~nw.col("iteration").is_null())
+    of_any = qrels.filter(nw.col("iteration").is_null()).select(
+        "query_id", "doc_id", nw.col("relevance").alias("any_relevance")
+    )
+    return (
+        firsts.join(of_iteration, on=["query_id", "doc_id", "iteration"], how="left")
+        .join(of_any, on=["query_id", "doc_id"], how="left")
+        .with_columns(nw.coalesce("relevance", "any_relevance").alias("relevance"))
+    )
+
+
+def _dense(tallied: pl.DataFrame) -> pl.DataFrame:
+    """Iterations numbered 1..N per query, in order; `number` keeps what stood in the run."""
+    numbered = _in_order(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
+    row, query_id = pl.int_range(pl.len()), pl.col("query_id")
+    start = pl.when(query_id.ne_missing(query_id.shift())).then(row).forward_fill()
+    return numbered.with_columns(iteration=row - start + 1).fill_null(0)
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a query together, by number; in the order of a file they mostly are, which is sooner seen than made."""
+    queries = rows.get_column("query_id").rle().struct.field("value")
+    same = pl.col("query_id") == pl.col("query_id").shift()
+    falls = same & (pl.col("number") < pl.col("number").shift())
+    if queries.is_unique().all() and not rows.select(falls.any()).item():
+        return rows
+    return rows.sort("query_id", "number")
+
+
+def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
+    """query_id, N, lowest (its first number), is_dense (whether its numbers have no gap)."""
+    row = pl.int_range(pl.len())
+    first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
+    end = pl.col("row").shift(-1, fill_value=numbered.height)
+    queries = first.select("query_id", "row", N=end - pl.col("row"), lowest="number")
+    highest = numbered.get_column("number").gather(queries.get_column("row") + queries.get_column("N") - 1)
+    is_dense = highest - queries.get_column("lowest") + 1 == queries.get_column("N")
+    return queries.select("query_id", "N", "lowest", is_dense.alias("is_dense"))
+
+
+def _ledger(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
+    columns = {name: pl.col(name) for name in LEDGER.columns}
+    columns |= {"GR": pl.col(f"GR{k}"), "G": pl.col(f"G{k}"), "Dup": pl.col("R") - pl.col("UR")}
+    floats = {"query_id": pl.String, "G": pl.Float64}
+    return numbered.select(column.cast(floats.get(name, pl.Int64)).alias(name) for name, column in columns.items())
+
+
+def _largest(qrels: pl.DataFrame) -> pl.DataFrame:
+    """One row a document, with the largest of its labels."""
+    return qrels.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
+
+
+def _pool(pools: pl.DataFrame, k: int) -> pl.DataFrame:
+    columns = {name: pl.col(name) for name in POOLS.columns}
+    columns |= {"GoodPool": pl.col(f"GoodPool{k}"), "GainPool": pl.col(f"GainPool{k}")}
+    types = {"query_id": pl.String, "GainPool": pl.Float64}
+    return pools.select(column.cast(types.get(name, pl.Int64)).alias(name) for name, column in columns.items())

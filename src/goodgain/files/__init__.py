@@ -1,0 +1,1 @@
+"""Files of any kind: opened, decompressed, and written whole or not at all."""

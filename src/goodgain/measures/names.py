@@ -1,0 +1,137 @@
+"""Names of measures, as people write them, into measures: "SRE(rel=3)@5", "nDCG@10"."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import ir_measures
+
+from goodgain.errors import MeasureError
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import DCGG, MEASURES
+from goodgain.measures.parameters import check_parameters
+
+__all__ = ["Measures", "parse_measure", "parse_measures"]
+
+_FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
+
+
+Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
+
+
+def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:
+    """Measures from a text of names with blanks between them, a measure object, or any list of both; each once.
+
+    With `complete=False` a measure may lack a cutoff that it needs, as where it is shown at every iteration.
+
+    Raises:
+        MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all.
+
+    >>> parse_measures("nDCG@10 SRE(rel=3)@5")
+    [nDCG@10, SRE(rel=3)@5]
+    """
+    given = (
+        [measures]
+        if isinstance(measures, (str, ir_measures.Measure)) or not isinstance(measures, Iterable)
+        else measures
+    )
+    found: dict[ir_measures.Measure, None] = {}
+    for item in given:
+        if isinstance(item, ir_measures.Measure):
+            found[_checked(item) if complete else item] = None
+        elif isinstance(item, str):
+            found.update((parse_measure(name, complete=complete), None) for name in _split(item))
+        else:
+            raise MeasureError(f"{item!r} is no measure: give names such as 'SRE@3' or measure objects")
+    if not found:
+        raise MeasureError("no measure was named; name some, such as 'nDCG@10 SRE@3 SRR'")
+    return list(found)
+
+
+def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
+    """The measure of one name, ours or any that ir_measures knows.
+
+    Raises:
+        MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
+    """
+    try:
+        node: ast.expr = ast.parse(name.strip(), mode="eval").body
+        cutoff: Any = None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            cutoff = ast.literal_eval(node.right)
+            node = node.left
+        params: dict[str, Any] = {}
+        if isinstance(node, ast.Call):
+            if node.args:
+                raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
+            params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+            node = node.func
+        if not isinstance(node, ast.Name):
+            raise MeasureError(f"{name!r} is no name of a measure; {_FORM}")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, MeasureError):
+            raise
+        raise MeasureError(f"{name!r} is no name of a measure; {_FORM}") from None
+    known = _known(node.id)
+    if cutoff is not None:
+        params[known.AT_PARAM] = cutoff
+    made = _made(known, params, name)
+    return _checked(made) if complete else made
+
+
+def _known(name: str) -> ir_measures.Measure:
+    """Ours come first under our own names: a name taken by somebody else in ir_measures leaves ours reachable here."""
+    if name in MEASURES:
+        return MEASURES[name]
+    registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
+    if name in registry:
+        return registry[name]
+    if name.upper() == "DCG":
+        raise MeasureError(
+            f"{name} is not used here: beside nDCG@10 its @i would be read as a rank; the guideline's DCG@i, with @i in "
+            f"iterations, is {DCGG.NAME}, the classic one is in ranx (dcg)"
+        )
+    names = {known.lower(): known for known in [*registry, *MEASURES]}
+    near = difflib.get_close_matches(name.lower(), names, n=1)
+    hint = f"did you mean {names[near[0]]}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
+    raise MeasureError(f"{name} is no measure; {hint}")
+
+
+def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_measures.Measure:
+    try:
+        made: ir_measures.Measure = known(**params)
+    except TypeError as error:
+        raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
+    return made
+
+
+def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:
+    if isinstance(measure, GoodGainMeasure):
+        measure.validate_params()
+    else:
+        check_parameters(measure)
+    return measure
+
+
+def _split(text: str) -> list[str]:
+    """The names in a text: white space separates them, but not inside brackets or quotes."""
+    names, start, depth, quote = [], 0, 0, ""
+    for position, char in enumerate(text + " "):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "({[":
+            depth += 1
+        elif char in ")}]":
+            depth = max(0, depth - 1)
+        elif char.isspace() and depth == 0:
+            if text[start:position].strip():
+                names.append(text[start:position])
+            start = position + 1
+    if text[start:].strip():  # an open bracket or quote: left to the parser to complain about
+        names.append(text[start:])
+    return names

@@ -1,0 +1,191 @@
+"""From an iterated run to one classic ranking per query, made where the rows are: what `flattening` does, in windows.
+
+The rows stay on their engine (DuckDB, Spark ...; Polars runs `flattening` itself); only a ranking that is asked for in
+memory leaves it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.ranking.engines import collected
+from goodgain.ranking.flattening import check_order, ranked, with_ranks
+from goodgain.schema import EMPTY_DOC, RUN
+
+__all__ = ["LazilyRanked", "ranked_here", "ranked_there"]
+
+_IN_ITERATION = ("query_id", "iteration")
+
+
+class LazilyRanked(NamedTuple):
+    """A classic ranking, a lazy frame or one in memory, and what its user must know.
+
+    Attributes:
+        ranking: the run's columns, and rank and score.
+        contradicting: in how many of the queries it re-scored a better rank in an iteration has a lower score.
+        tied: how many results had their place from their doc_id alone, because the engine keeps no order of rows.
+    """
+
+    ranking: Any
+    contradicting: int
+    tied: int
+
+
+def ranked_there(run: nw.LazyFrame[Any], *, order: str) -> LazilyRanked:
+    """The ranking as a lazy frame of the run's own engine; one row of facts is all that is collected."""
+    check_order(order)
+    if run.implementation.is_polars():
+        contradicting: list[int] = []
+        collected(nw.from_native(_in_polars(run, order, contradicting)).select(nw.len()))
+        return LazilyRanked(nw.from_native(_in_polars(run, order, [])), sum(contradicting), 0)
+    flagged = _flagged(run, order)
+    return LazilyRanked(flagged.select(_columns(run)), *_facts(flagged))
+
+
+def ranked_here(run: nw.LazyFrame[Any], *, order: str) -> LazilyRanked:
+    """The ranking in memory, as Polars: it is made on the run's engine, and nothing else leaves that."""
+    check_order(order)
+    if run.implementation.is_polars():
+        contradicting: list[int] = []
+        ranking = collected(nw.from_native(_in_polars(run, order, contradicting)))
+        return LazilyRanked(ranking, sum(contradicting), 0)
+    flagged = collected(_flagged(run, order)).sort("query_id", "rank", "doc_id")  # these engines keep no order
+    facts = _facts(nw.from_native(flagged.lazy()))
+    return LazilyRanked(flagged.select(_columns(run)), *facts)
+
+
+def _in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]) -> pl.LazyFrame:
+    """The flattening of frames in memory as a step of the plan: a third of the time and less memory than windows.
+
+    No step after it may be moved before it: the rows that a filter leaves have another ranking. Run, the plan notes
+    the queries whose ranks contradict their scores.
+    """
+    numbers = {"iteration": pl.Int64, "rank": pl.Int64 if _has_whole_ranks(run) else pl.Float64, "score": pl.Float64}
+    schema = pl.Schema({name: numbers.get(name, pl.String) for name in _columns(run)})
+
+    def flattened(rows: pl.DataFrame) -> pl.DataFrame:
+        ranking, queries = ranked(with_ranks(rows), order=order)
+        contradicting.append(queries)
+        return ranking.cast(schema)
+
+    frame: pl.LazyFrame = run.to_native()
+    return frame.map_batches(
+        flattened, schema=schema, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False
+    )
+
+
+def _columns(run: nw.LazyFrame[Any]) -> list[str]:
+    found = (*run.collect_schema().names(), "rank", "score")
+    return [name for name in RUN.columns if name in found]
+
+
+def _flagged(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
+    """The ranking, with what `_facts` counts."""
+    last = nw.col("iteration").max().over("query_id")
+    rows = _scored(run).with_columns(last=last, one_iteration=nw.col("iteration").min().over("query_id") == last)
+    if order == "last":
+        rows = rows.filter(nw.col("iteration") == nw.col("last"))
+    results = _flags_over_queries(_placed(rows.filter(nw.col("doc_id") != EMPTY_DOC)))
+    key = ["position", "iteration"] if order == "interleaved" else ["iteration", "position"]
+    firsts = results.with_columns(occurrence=_count_over("query_id", "doc_id", by=key)).filter(
+        nw.col("occurrence") == 1
+    )
+    placed = firsts.with_columns(kept=_rows_over("query_id"), place=_count_over("query_id", by=key)).with_columns(
+        as_it_stands=nw.col("one_iteration") & (nw.col("results") == nw.col("kept"))
+    )
+    as_it_stands, place = nw.col("as_it_stands"), nw.col("place")
+    rescored = (nw.col("kept") + 1 - place).cast(nw.Float64)
+    return placed.with_columns(
+        rank=nw.when(as_it_stands).then(nw.col("rank")).otherwise(place),
+        score=nw.when(as_it_stands).then(nw.col("score")).otherwise(rescored),
+        iteration=nw.when(as_it_stands).then(nw.col("iteration")).otherwise(nw.lit(1)).cast(nw.Int64),
+    )
+
+
+def _scored(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Rows with rank and score, as `flattening.with_ranks` makes them; without either, the doc_id is the order."""
+    columns = run.collect_schema().names()
+    if "rank" in columns:
+        rank = nw.col("rank").cast(nw.Int64) if _has_whole_ranks(run) else nw.col("rank").cast(nw.Float64)
+    elif "score" in columns:  # the reverse of ascending: by score, then doc_id, both descending
+        rank = _rows_over(*_IN_ITERATION) + 1 - _count_over(*_IN_ITERATION, by=["score", "doc_id"])
+    else:
+        rank = _count_over(*_IN_ITERATION, by=["doc_id"])
+    scored = run.with_columns(rank=rank)
+    if "score" not in columns:
+        scored = scored.with_columns(score=-nw.col("rank").cast(nw.Float64))
+    return scored.with_columns(minus_score=-nw.col("score"), has_order=nw.lit("rank" in columns or "score" in columns))
+
+
+def _has_whole_ranks(run: nw.LazyFrame[Any]) -> bool:
+    """Floats are often whole numbers, and then written as such: only they need a question to the engine."""
+    kind, rank = run.collect_schema().get("rank"), nw.col("rank")
+    if kind is None or kind.is_integer():
+        return True
+    if not kind.is_float():
+        return False
+    return not len(collected(run.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
+
+
+def _placed(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Results with their position in the iteration; whether the score rises there; whether their place is a guess.
+
+    These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document
+    in that of their score, so that there is one order whatever the engine does.
+    """
+    by = ["rank", "doc_id", "minus_score"]
+    score_before, rank_before = (nw.col(name).shift(1).over(*_IN_ITERATION, order_by=by) for name in ("score", "rank"))
+    results = results.with_columns(
+        position=_count_over(*_IN_ITERATION, by=by),
+        score_before=score_before,
+        rank_before=rank_before,
+        rank_after=nw.col("rank").shift(-1).over(*_IN_ITERATION, order_by=by),
+    )
+    before, after = nw.col("rank_before"), nw.col("rank_after")
+    tied = (nw.col("rank") == before) | (nw.col("rank") == after)
+    alone = before.is_null() & after.is_null()
+    return results.with_columns(
+        rising=_one_if(nw.col("score") > nw.col("score_before")),
+        guessed=_one_if((nw.col("has_order") & tied) | ~(nw.col("has_order") | alone)),
+    )
+
+
+def _flags_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """What is known of a query from all its results, on each of them."""
+    return results.with_columns(
+        results=_rows_over("query_id"),
+        rising=nw.col("rising").max().over("query_id"),
+        guessed=nw.col("guessed").sum().over("query_id"),
+    )
+
+
+def _facts(flagged: nw.LazyFrame[Any]) -> tuple[int, int]:
+    """Queries that were re-scored against their scores, and results whose place is their doc_id's."""
+    rescored = _one_if(~nw.col("as_it_stands"))
+    moved = _one_if(~nw.col("as_it_stands") | ~nw.col("has_order"))
+    of_first = flagged.filter(nw.col("place") == 1)  # one row a query
+    found = collected(
+        of_first.select(
+            contradicting=(nw.col("rising") * rescored).sum(),
+            tied=(nw.col("guessed") * moved).sum(),
+        )
+    )
+    contradicting, tied = found.row(0)
+    return int(contradicting or 0), int(tied or 0)  # the sum of no rows is null
+
+
+def _rows_over(*partition: str) -> nw.Expr:
+    return nw.col("doc_id").count().over(*partition).cast(nw.Int64)
+
+
+def _count_over(*partition: str, by: list[str]) -> nw.Expr:
+    """1, 2, 3 ... in an order."""
+    return nw.col("doc_id").cum_count().over(*partition, order_by=by).cast(nw.Int64)
+
+
+def _one_if(condition: nw.Expr) -> nw.Expr:
+    """1 or 0; null, which compares to nothing, is 0."""
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))

@@ -1,0 +1,1 @@
+"""From files to the documents in them, each with its place."""

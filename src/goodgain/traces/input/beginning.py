@@ -1,0 +1,134 @@
+"""The beginning of a file, as the formats look at it to tell whether it is theirs."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any
+
+from goodgain.traces.input.json_text import NotJSONError, loads
+
+__all__ = ["HEAD_SIZE", "Head"]
+
+HEAD_SIZE = 256 * 1024
+_JSON_LINES = (".jsonl", ".ndjson")
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_ZIP = b"PK\x03\x04"
+#: Files that hold no text, by how they begin.
+_OTHERS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
+_SHOWN_KEYS, _SHOWN_KEY = 8, 40
+
+
+class Head:
+    """The first 256 KiB of a file, decompressed.
+
+    Attributes:
+        name: the file's name without `.gz` or `.zst`.
+        raw: the bytes.
+        whole: whether they are the whole file.
+    """
+
+    def __init__(self, name: str, raw: bytes, *, whole: bool) -> None:
+        self.name = name
+        self.raw = raw.removeprefix(b"\xef\xbb\xbf")
+        self.whole = whole
+
+    @cached_property
+    def kind(self) -> str:
+        """What the file holds: `json` (one value), `jsonl` (a value a line), `zip` or `text`."""
+        if self.raw.startswith(_ZIP):
+            return "zip"
+        start = self.raw.lstrip()
+        if start[:1] not in (b"{", b"["):
+            return "text"
+        if self.name.lower().endswith(_JSON_LINES):
+            return "jsonl"
+        first, _, rest = start.partition(b"\n")
+        if not rest.strip():
+            return "json"
+        try:
+            loads(first)
+        except NotJSONError:
+            return "text" if start.startswith(b"[") and not _opens_json(start) else "json"
+        return "jsonl"
+
+    @cached_property
+    def value(self) -> Any:
+        """The value of a `json` file; of a longer file, as much of it as the head holds. None if it is no JSON."""
+        if self.kind != "json":
+            return None
+        return _as_far_as_it_goes(self.raw, whole=self.whole)
+
+    @cached_property
+    def records(self) -> list[Any]:
+        """The members of a list, the values of the lines, or the one object that the file is; empty for text."""
+        if self.kind == "json":
+            return self.value if isinstance(self.value, list) else [self.value]
+        if self.kind != "jsonl":
+            return []
+        lines = [line for line in self.raw.split(b"\n") if line.strip()]
+        values = []
+        for number, line in enumerate(lines):
+            cut = number == len(lines) - 1 and not self.whole
+            if not cut or number == 0:
+                values.append(_as_far_as_it_goes(line, whole=not cut))
+        return values
+
+    @cached_property
+    def objects(self) -> list[dict[str, Any]]:
+        """Those records that are objects, and the objects in those that are lists."""
+        found: list[dict[str, Any]] = []
+        for record in self.records:
+            members = record if isinstance(record, list) else [record]
+            found += [member for member in members if isinstance(member, dict)]
+        return found
+
+    @property
+    def looks_like(self) -> str:
+        """What the file holds, in words for an error: `jsonl, objects with the keys type, message, sessionId`."""
+        first = next(iter(self.objects), None)
+        if first is not None:
+            keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
+            return f"{self.kind}, objects with the keys {keys}"
+        for start, name in _OTHERS.items():
+            if self.raw.startswith(start):
+                return name
+        if self.kind == "text" and _EVENTS.match(self.raw):
+            return "text, a stream of server-sent events"
+        return self.kind
+
+    @cached_property
+    def text(self) -> str:
+        """The head as text, damaged characters replaced; empty unless the file is text."""
+        return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
+
+
+def _opens_json(start: bytes) -> bool:
+    """Whether what follows a `[` can be a value of JSON."""
+    return start[1:].lstrip()[:1] in (b"{", b"[", b'"', b"]") or start[1:].lstrip()[:1].isdigit()
+
+
+def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
+    try:
+        return loads(raw)
+    except NotJSONError:
+        if whole:
+            return None
+    text = raw.decode("utf-8", "ignore")
+    closing: list[str] = []
+    cut, open_there = 0, ""
+    for mark in _MARKS.finditer(text):
+        sign = mark.group()
+        if sign in "{[":
+            closing.append("}" if sign == "{" else "]")
+            cut, open_there = mark.end(), "".join(reversed(closing))
+        elif sign in "}]":
+            if not closing or closing.pop() != sign:
+                return None
+        elif sign == ",":
+            cut, open_there = mark.start(), "".join(reversed(closing))
+    try:
+        return loads(text[:cut] + open_there)
+    except NotJSONError:
+        return None

@@ -1,0 +1,341 @@
+"""A file of traces, opened: its documents one by one, and where in the file each of them stands."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import zstandard
+
+from goodgain.errors import InputError
+from goodgain.traces.input.beginning import HEAD_SIZE, Head
+from goodgain.traces.input.checks import place
+from goodgain.traces.input.json_text import NotJSONError, loads
+from goodgain.traces.model import Trace, Unknown
+from goodgain.traces.summary import Summary
+from goodgain.traces.tools import ToolPredicate, is_search_tool
+
+__all__ = ["Source", "base_name", "read_head"]
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_COMPRESSED = (".gz", ".zst")
+_EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
+_ZIP_ZSTD, _ZIP_HEADER = 93, 30
+#: No document, line or member of an archive may be larger: hostile input must not fill the memory.
+_LARGEST = 1 << 30
+#: Fields that hold neither a call nor a result nor an answer, whoever writes them.
+_ASIDE = {
+    *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
+    *("name", "_name", "model", "model_name", "provider", "author", "sender", "recipient", "agent", "version", "index"),
+    *("status", "finish_reason", "stop_reason", "stop_sequence", "stop_details", "end_turn", "weight", "train"),
+    *("timestamp", "time", "date", "createdAt", "created_at", "created", "updated_at", "start_time", "end_time"),
+    *("metadata", "_meta", "meta", "extra", "extras", "usage", "usage_metadata", "metrics", "logprobs", "cost"),
+    *("latency", "duration", "timing", "tokens", "token_ids", "prompt_token_ids", "token_count", "feedback", "tags"),
+    *("cache_control", "response_metadata", "context_management", "container"),
+}
+#: So many things that are not understood are kept of one trace: logs are hostile input.
+_MOST_UNKNOWN = 1000
+#: Read at once; with the few KiB that Python takes, a line of a trace would be put together from several reads.
+_BUFFER = 256 << 10
+
+
+def base_name(path: Path) -> str:
+    """The file's name without what says how it is written: `q12.json.gz` -> `q12`."""
+    name = path.name
+    for endings in (_COMPRESSED, _EXTENSIONS):
+        for ending in endings:
+            if name.lower().endswith(ending) and len(name) > len(ending):
+                name = name[: -len(ending)]
+                break
+    return name
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read, decompressed if its first bytes say that it is gzip or Zstandard; its errors as ours."""
+    try:
+        with path.open("rb", buffering=_BUFFER) as file:
+            start = file.read(4)
+            file.seek(0)
+            if start[:2] == _GZIP:
+                with gzip.GzipFile(fileobj=file) as content:
+                    yield content  # type: ignore[misc]  # a binary file in all but its declared type
+            elif start == _ZSTD:
+                with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as content:
+                    yield _Buffered(content)  # type: ignore[misc]  # the part of a binary file that is needed
+            else:
+                yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        raise InputError(f"{path}: the compressed data is cut off or damaged; write or download it again") from error
+    except OSError as error:
+        why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
+        raise InputError(f"{path}: {why}; give the path of a readable file") from error
+
+
+class _Buffered:
+    """Lines from a Zstandard stream, which knows only blocks."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        parts, wanted = [self._rest], size - len(self._rest)
+        while size < 0 or wanted > 0:
+            if not (block := self._stream.read(1 << 20)):
+                break
+            parts.append(block)
+            wanted -= len(block)
+        content = b"".join(parts)
+        self._rest = b"" if size < 0 else content[size:]
+        return content if size < 0 else content[:size]
+
+    def readline(self, size: int = -1) -> bytes:
+        parts = []
+        while True:
+            line, end, rest = self._rest.partition(b"\n")
+            parts.append(line)
+            self._rest = rest
+            if end or (0 <= size < sum(map(len, parts))):
+                return b"".join(parts) + end
+            self._rest = self._stream.read(1 << 20)
+            if not self._rest:
+                return b"".join(parts)
+
+
+def read_head(path: Path) -> Head:
+    """The beginning of a file."""
+    with _opened(path) as file:
+        raw = file.read(HEAD_SIZE + 1)
+    name = path.name
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return Head(name, raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """A file in an archive, also where it is compressed with Zstandard, which zipfile has from Python 3.14 on."""
+    if info.compress_type != _ZIP_ZSTD or archive.fp is None:
+        return archive.read(info)
+    archive.fp.seek(info.header_offset)
+    header = archive.fp.read(_ZIP_HEADER)
+    if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
+        raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    archive.fp.seek(lengths, 1)
+    packed = archive.fp.read(info.compress_size)
+    with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+        content = stream.read(info.file_size + 1)  # no more than the archive says, whatever the data say
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{info.filename} is damaged")
+    return content
+
+
+def _is_text_alone(value: Any) -> bool:
+    """Whether a value is a list of nothing but parts of text."""
+    return isinstance(value, list) and all(
+        isinstance(part, dict) and part.get("type") in ("text", "step-start") for part in value
+    )
+
+
+class Source:
+    """One file as a format reads it, or a range of the lines of one.
+
+    Attributes:
+        path: the file; `name` is its base name, which query ids are made of.
+        citations: whether citations of answers are results.
+        reranked: whether a reranker's list replaces its retriever's.
+        is_search: which tools are searches, by the caller's choice or by their names.
+        summary: where what is left out is counted.
+        read: how many bytes of lines were read so far.
+    """
+
+    def __init__(
+        self, path: Path, head: Head, summary: Summary, *,
+        citations: bool = False, reranked: bool = False, skip: bool = False, is_search: ToolPredicate = is_search_tool,
+        span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
+    ) -> None:  # fmt: skip
+        self.path = path
+        self.head = head
+        self.summary = summary
+        self.citations = citations
+        self.reranked = reranked
+        self.is_search = is_search
+        self.read = 0
+        self._unknown: list[Unknown] = []
+        self._skip = skip
+        self._span = span
+        self._line = first_line
+        self._number = first_number
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings."""
+        return base_name(self.path)
+
+    def documents(self) -> Iterator[tuple[Any, str]]:
+        """The values in the file, each with its place: of JSON the one, of JSON Lines one a line."""
+        if self.head.kind == "jsonl":
+            yield from self._lines()
+            return
+        at = f"{self.path}, at "
+        try:
+            value = loads(self.bytes())
+        except NotJSONError as error:
+            raise InputError(f"{self.path}: is not JSON to its end ({error}); is it cut off?") from None
+        yield value, at
+
+    def _lines(self) -> Iterator[tuple[Any, str]]:
+        start, end = self._span or (0, None)
+        with _opened(self.path) as file:
+            if start:
+                file.seek(start)
+            while end is None or start + self.read < end:
+                line = file.readline(_LARGEST)
+                if not line:
+                    break
+                self.read += len(line)
+                at, self._line = f"{self.path}, line {self._line}, at ", self._line + 1
+                if len(line) >= _LARGEST:
+                    raise InputError(f"{place(at)}: the line is longer than 1 GiB; write one trace a line")
+                if line.isspace():
+                    continue
+                try:
+                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.read == len(line) else line)
+                except NotJSONError as error:
+                    self._pass_over(InputError(f"{place(at)}: is not JSON ({error}); is the file cut off there?"))
+                    self._number += 1
+                    continue
+                yield value, at
+
+    def bytes(self) -> bytes:
+        """The whole file."""
+        with _opened(self.path) as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise InputError(
+                f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line"
+            )
+        return content.removeprefix(b"\xef\xbb\xbf")
+
+    def text(self) -> str:
+        """The whole file as text."""
+        try:
+            return self.bytes().decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.path}: is no UTF-8 text at byte {error.start}; write it as UTF-8") from None
+
+    def members(self) -> Iterator[tuple[Any, str]]:
+        """The JSON files in an archive, in the order of their names, each with its name."""
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                for info in sorted(archive.infolist(), key=lambda info: info.filename):
+                    if not info.filename.endswith(".json"):
+                        continue
+                    if info.file_size > _LARGEST:
+                        raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
+                    yield loads(_member(archive, info)), info.filename
+        except NotJSONError as error:
+            raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
+        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:
+            raise InputError(
+                f"{self.path}: the archive cannot be read ({error}); write the log again, or convert it to JSON"
+            ) from None
+
+    def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
+        """The traces of a file: one, or numbered ones in a list or in JSON Lines.
+
+        `one` makes a trace of a value; `is_one` tells a list that is one trace from a list of traces.
+        """
+        for value, at in self.documents():
+            if self.head.kind == "jsonl":
+                yield from self.numbered(one, value, at)
+            elif isinstance(value, list) and not is_one(value):
+                for index, member in enumerate(value):
+                    yield from self.numbered(one, member, f"{at}/{index}")
+            else:
+                with self.tolerating():
+                    if (trace := one(value, at)) is not None:
+                        yield trace
+
+    def numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
+        """A trace of a container, with its number; traces left out keep theirs."""
+        number, self._number = self._number, self._number + 1
+        with self.tolerating():
+            if (trace := one(value, at)) is not None:
+                trace.number = number
+                yield trace
+
+    @contextmanager
+    def tolerating(self) -> Iterator[None]:
+        """Pass over what raises an InputError inside, and count it, if the caller asked for errors='skip'."""
+        try:
+            yield
+        except InputError as error:
+            self._pass_over(self._with_cause(error))
+
+    def _with_cause(self, error: InputError) -> InputError:
+        """An error in a trace of which something before was not understood names that, too: it may be the cause."""
+        if not self._unknown:
+            return error
+        first = self._unknown[0]
+        return InputError(f"{error} (before it, at {place(first.at)}: {first.what} is not understood)")
+
+    def _pass_over(self, error: InputError) -> None:
+        if not self._skip:
+            raise error
+        self._unknown.clear()  # it stands in the trace that is left out
+        self.summary.skip(error)
+
+    def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
+        """Say that the trace being read has an item of an unknown kind, or something that is not read.
+
+        Args:
+            what: the kind, for counting: the same words for all items of it.
+            at: the place of this one.
+            expected: what the format has there.
+        """
+        if len(self._unknown) < _MOST_UNKNOWN:
+            self._unknown.append(Unknown(what, at or f"{self.path}, at ", expected))
+
+    def check_fields(
+        self, item: dict[str, Any], known: set[str], at: str, *, of: str, expected: str, needs: str | None = None
+    ) -> None:
+        """Say which fields of an item could hold a call, a result or an answer and are not known to the format.
+
+        These are unknown fields with a list or an object in them that is more than text; in an item that lacks its
+        content (`needs`), also those with text.
+
+        Args:
+            item: the message, step or response.
+            known: the fields the format has there.
+            at: the place of the item.
+            of: what the item is, in words.
+            expected: where the format has calls, results and text.
+            needs: the field that holds the content.
+        """
+        if known.issuperset(item) and (needs is None or needs in item):
+            return
+        lacks = needs is not None and item.get(needs) is None
+        for key, value in item.items():
+            if key in known or key in _ASIDE:
+                continue
+            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_text_alone(value):
+                self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
+
+    def take_unknown(self) -> tuple[Unknown, ...]:
+        """Hand out what was not understood since this was last asked for: it belongs to the trace just read."""
+        if not self._unknown:
+            return ()
+        taken = tuple(self._unknown)
+        self._unknown.clear()
+        return taken
+
+    def passed_over(self) -> None:
+        """Count an exchange with another endpoint."""
+        self.summary.passed_over += 1

@@ -1,0 +1,166 @@
+"""The records every trace format is turned into: Trace > Turn > Step > call > Result.
+
+A format (one file each) hands out traces whose steps hold `ToolCall`s with raw output. `searches` makes
+`SearchCall`s of those that searched. A format that knows its results may hand out `SearchCall`s at once.
+
+They are msgspec structs: of named tuples, dataclasses and structs the cheapest to make, and this is the hot path. They
+form trees, never cycles, so the garbage collector need not look for any (`gc=False`), which is a tenth of the time.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal
+
+import msgspec
+
+from goodgain.traces.tools import queries_of
+
+__all__ = [
+    "UNANSWERED",
+    "Pairs",
+    "Result",
+    "SearchCall",
+    "Status",
+    "Step",
+    "ToolCall",
+    "Trace",
+    "Turn",
+    "Unanswered",
+    "Unknown",
+]
+
+#: What became of a search. `unparsed`: there is output that nobody could read; `unrecorded`: the log lacks the output.
+Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
+
+#: name -> value, in the order found.
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Unknown(msgspec.Struct, frozen=True, gc=False):
+    """Something in a log that a format does not understand: what it is, where it stands, and what was expected."""
+
+    what: str
+    at: str
+    expected: str = ""
+
+
+class Unanswered(Enum):
+    """The output of a call that was never answered, which None (an answer in some formats) cannot say."""
+
+    UNANSWERED = "unanswered"
+
+
+UNANSWERED = Unanswered.UNANSWERED
+
+
+class Result(msgspec.Struct, frozen=True, gc=False):
+    """One result of a search, at its rank in the call (from 1)."""
+
+    rank: int
+    doc_id: str | None = None
+    ids: Pairs = ()
+    url: str | None = None
+    title: str | None = None
+    snippet: str | None = None
+    score: float | None = None
+    type: str | None = None
+    fields: Pairs = ()
+
+
+class SearchCall(msgspec.Struct, frozen=True, gc=False):
+    """One search: with which tool, what became of it, the results in the order given, and what was asked.
+
+    `asked` is the queries, or the arguments of the call, from which `queries` takes them when somebody wants to know.
+    """
+
+    tool: str
+    status: Status
+    results: tuple[Result, ...] = ()
+    asked: Any = ()
+    call_id: str | None = None
+    at: str = ""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What was searched for."""
+        return queries_of(self.asked)
+
+
+class ToolCall(msgspec.Struct, gc=False):
+    """A call as the log holds it; mutable, because its answer stands further down in the log.
+
+    Attributes:
+        tool: the tool's name, as the log spells it.
+        arguments: what it was called with: an object, or JSON text.
+        output: what it gave back, in whatever shape.
+        spare: a second place with the output, read where `output` cannot be.
+        failed: the log says that the call failed.
+        is_search: None: judged by the tool's name. True or False: known by what the call does.
+        remedy: what would have recorded the results, for calls that lack them.
+        may_lack: the format leaves the output of single calls empty: such a call is unrecorded, and is counted in a
+            notice rather than raised as an error.
+        doc_type: the type of every result (`passage`), where the tool knows it.
+        queries: where they are not found in `arguments`.
+        at: the place in the log.
+    """
+
+    tool: str
+    at: str
+    call_id: str | None = None
+    arguments: Any = None
+    output: Any = UNANSWERED
+    spare: Any = UNANSWERED
+    failed: bool = False
+    is_search: bool | None = None
+    remedy: str = ""
+    may_lack: bool = False
+    doc_type: str | None = None
+    queries: tuple[str, ...] | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the log says what became of the call."""
+        return self.output is not UNANSWERED or self.failed
+
+
+class Step(msgspec.Struct, gc=False):
+    """One step of the agent: the calls it made side by side."""
+
+    calls: list[ToolCall | SearchCall] = msgspec.field(default_factory=list)
+    index: int = 0
+    time: str | None = None
+
+
+class Turn(msgspec.Struct, gc=False):
+    """What the user said, and the steps the agent took upon it."""
+
+    user_text: str = ""
+    steps: list[Step] = msgspec.field(default_factory=list)
+    index: int = 0
+    query_id: str | None = None
+
+
+class Trace(msgspec.Struct, gc=False):
+    """One conversation of one system.
+
+    Attributes:
+        turns: at least one.
+        query_id: the trace's own; None where it has none.
+        tag: the system, where the log names it.
+        run: which of several runs of the same query this is (Inspect's epoch); it makes a system of its own.
+        number: its place in a file of several traces, from 1; None where the file is the trace.
+        record: the object it was read from, for query ids by field path.
+        at: the place in the log.
+        unknown: what the format did not understand in it. A trace with any of this and no search is an error.
+    """
+
+    turns: list[Turn]
+    at: str
+    query_id: str | None = None
+    session_id: str | None = None
+    tag: str | None = None
+    run: str | None = None
+    number: int | None = None
+    record: Any = None
+    unknown: tuple[Unknown, ...] = ()

@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry, and the conversations that they make."""

@@ -1,0 +1,206 @@
+"""Which spans make a turn, and which turns a conversation: roots, sessions, and what was said in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.traces.conversations.conversation import metadata_query_id, said
+from goodgain.traces.input.checks import place
+from goodgain.traces.input.json_text import NotJSONError, loads
+from goodgain.traces.input.sources import Source
+from goodgain.traces.otel.spans import Attributes, Span, spans_of
+
+__all__ = ["SEARCH_KINDS", "Root", "conversations", "loaded", "roots_of"]
+
+#: Kinds of spans that hold what a search found.
+SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
+#: What a turn does not begin with, unless there is nothing else.
+_LEAVES = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
+_KEPT_OF_OTHERS = ("session.id", "metadata", "gen_ai.conversation.id")
+
+
+class Root:
+    """A root span with all spans below it: one turn."""
+
+    def __init__(self, spans: list[Span], top: Span) -> None:
+        self.spans = sorted(spans, key=lambda span: (span.start, span.order))
+        self.span_ids = [span.span_id for span in spans]
+        self.top = top
+        self.trace_id = top.trace_id
+        self.start, self.order = self.spans[0].start, self.spans[0].order
+        rooted = [top, *(span for span in self.spans if span is not top)]
+        self.session = next(filter(None, (_session(span) for span in rooted)), None)
+        self.query_id = next(filter(None, (_query_id(span) for span in rooted)), None)
+        self.history, self.question = _heard(rooted)
+
+
+def roots_of(source: Source) -> list[Root]:
+    """The roots of a file. Spans whose parent the file lacks belong to their trace's root."""
+    traces: dict[str, list[Span]] = {}
+    count = 0
+    for value, at in source.documents():
+        with source.tolerating():
+            for span in spans_of(value, at, count):
+                traces.setdefault(span.trace_id, []).append(span)
+                count += 1
+                _lighten(span)
+    roots = []
+    for spans in traces.values():
+        tops = [span for span in spans if span.parent_id is None]
+        tops = _beginnings([span for span in tops if span.kind not in _LEAVES] or tops)
+        if len(tops) < 2:
+            roots.append(Root(spans, tops[0] if tops else min(spans, key=lambda span: (span.start, span.order))))
+            continue
+        below = _tops(spans, tops)
+        roots += [Root([span for span in spans if below[span.span_id] is top], top) for top in tops]
+    return roots
+
+
+def _beginnings(tops: list[Span]) -> list[Span]:
+    """Those roots of a trace that begin when the one before has ended: others have lost their parent."""
+    found: list[Span] = []
+    for top in sorted(tops, key=lambda span: (span.start, span.order)):
+        if not found or top.start > found[-1].end:
+            found.append(top)
+    return found
+
+
+def _lighten(span: Span) -> None:
+    """Drop what a span says beyond need, once it is known what was said to a model and which tools it called."""
+    if span.kind in SEARCH_KINDS:
+        return
+    kept = {key: span.get(key) for key in _KEPT_OF_OTHERS if span.get(key) is not None}
+    if span.kind == "LLM" or span.parent_id is None:
+        kept["heard"] = _messages_of(span)
+    if span.kind == "LLM":
+        kept["calls"] = list({str(call["id"]): call for call in _model_calls(span)}.values())
+    span.attributes = kept
+
+
+def _tops(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
+    """For every span the root it stands below; the first root where its parents are missing."""
+    by_id = {span.span_id: span for span in spans}
+    found: dict[str, Span] = {top.span_id: top for top in tops}
+    for span in spans:
+        path: list[str] = []
+        at: Span | None = span
+        while at is not None and at.span_id not in found and at.span_id not in path:
+            path.append(at.span_id)
+            at = by_id.get(at.parent_id or "")
+        top = found[at.span_id] if at is not None and at.span_id in found else tops[0]
+        found.update(dict.fromkeys(path, top))
+    return found
+
+
+def conversations(roots: list[Root]) -> Iterator[list[Root]]:
+    """The roots of a session as turns of one conversation, or as queries of their own.
+
+    They are queries if they name different ones and none was given what was asked in an earlier one.
+    """
+    named = {root.query_id for root in roots if root.query_id is not None}
+    continued = any(
+        earlier.question and earlier.question in later.history
+        for index, later in enumerate(roots)
+        for earlier in roots[:index]
+    )
+    if len(named) < 2 or continued:
+        yield roots
+        return
+    queries: dict[str | None, list[Root]] = {}
+    for root in roots:
+        queries.setdefault(root.query_id, []).append(root)
+    yield from queries.values()
+
+
+def _session(span: Span) -> str | None:
+    for name in ("session.id", "gen_ai.conversation.id"):
+        value = span.get(name)
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return None
+
+
+def _query_id(span: Span) -> str | None:
+    metadata = loaded(span.get("metadata"))
+    return metadata_query_id(metadata, f"{place(span.at)}/attributes/metadata")
+
+
+def _messages_of(span: Span) -> tuple[list[str], str]:
+    """What was said before, and the user's question, in what a span was given."""
+    if "heard" in span.attributes:
+        return span.attributes["heard"]  # type: ignore[no-any-return]  # put there by _lighten
+    messages = [
+        (
+            str(message.get("message.role", message.get("role"))),
+            said(message.get("message.content", message.get("content"))),
+        )
+        for message in span.all("llm.input_messages")
+    ]
+    if not messages:
+        given = loaded(span.get("gen_ai.input.messages") or span.get("input.value"))
+        held = given.get("messages") if isinstance(given, dict) else given
+        if isinstance(held, list) and len(held) == 1 and isinstance(held[0], list):
+            held = held[0]
+        if not isinstance(held, list):
+            return [], given if isinstance(given, str) else ""
+        messages = [_role_and_text(message) for message in held if isinstance(message, dict)]
+    asked = [index for index, (role, _) in enumerate(messages) if role in ("user", "human")]
+    if not asked:
+        return [], ""
+    return [text for _, text in messages[: asked[-1]] if text], messages[asked[-1]][1]
+
+
+def _role_and_text(message: Attributes) -> tuple[str, str]:
+    """Role and words of a message in the shapes frameworks give their root spans."""
+    body = message.get("data", message.get("kwargs", message))
+    body = body if isinstance(body, dict) else message
+    role = message.get("role", body.get("type", message.get("type")))
+    parts = body.get("parts")
+    content = [part.get("content") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else None
+    return str(role), said(content if content is not None else body.get("content"))
+
+
+def _heard(spans: list[Span]) -> tuple[set[str], str]:
+    """All that the root, or the first model call below it, was given from before, and the question it was asked."""
+    first = next((span for span in spans[1:] if span.kind == "LLM"), None)
+    history: set[str] = set()
+    question = ""
+    for span in (spans[0], *([first] if first else [])):
+        before, asked = _messages_of(span)
+        history.update(before)
+        question = question or asked
+    return history, question
+
+
+def _model_calls(span: Span) -> Iterator[Attributes]:
+    """The tool calls in what a model answered."""
+    for index, message in enumerate(span.all("llm.output_messages")):
+        calls: dict[str, Attributes] = {}
+        for key, value in message.items():
+            _, marked, rest = key.partition("tool_calls.")
+            number, _, field = rest.partition(".")
+            if marked:
+                calls.setdefault(number, {})[field.removeprefix("tool_call.")] = value
+        for number, call in calls.items():
+            name = call.get("function.name")
+            if isinstance(name, str):
+                call_id = call.get("id") or f"{span.span_id} {index} {number}"
+                yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
+    given = loaded(span.get("gen_ai.output.messages"))
+    for index, message in enumerate(given if isinstance(given, list) else []):
+        parts = message.get("parts") if isinstance(message, dict) else None
+        for place_of_part, part in enumerate(parts if isinstance(parts, list) else []):
+            if isinstance(part, dict) and part.get("type") == "tool_call" and isinstance(part.get("name"), str):
+                call_id = part.get("id") or f"{span.span_id} {index} {place_of_part}"
+                yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
+
+
+def loaded(value: Any) -> Any:
+    """A value that may be written as JSON text."""
+    if isinstance(value, str):
+        try:
+            return loads(value)
+        except NotJSONError:
+            return value
+    return value

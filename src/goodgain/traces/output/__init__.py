@@ -1,0 +1,1 @@
+"""From the results frame to files of results and to runs."""

@@ -1,0 +1,90 @@
+"""The results frame as a file: Parquet, or JSON Lines in which ids and fields are plain objects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.batch_writing import appended, kind_of_file, part_of
+from goodgain.traces.input.checks import an_object, kind_of
+from goodgain.traces.input.json_text import NotJSONError, loads
+from goodgain.traces.reading.rows import RESULTS_SCHEMA
+
+__all__ = ["check_results_name", "read_results", "write_results"]
+
+_NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
+#: What deduplication adds; a file may have it or not.
+_DEDUPLICATED: dict[str, Any] = {
+    "document": pl.String,
+    "duplicate_of": pl.Int64,
+    "rule": pl.String,
+    "confidence": pl.Float64,
+}
+
+
+def check_results_name(path: Path) -> None:
+    """Refuse a name that says neither Parquet nor JSON Lines.
+
+    Raises:
+        InputError: it does not.
+    """
+    if kind_of_file(path) == "text":
+        raise InputError(f"{path}: results are written as .parquet or .jsonl; choose such a name")
+
+
+def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a results frame to a .parquet or .jsonl file, whole or not at all.
+
+    Raises:
+        InputError: the name says neither, or the file cannot be written.
+    """
+    check_results_name(Path(path))
+    with appended(Path(path)) as append:
+        append(part_of(Path(path), results))
+
+
+def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read a results frame that was written as .parquet or .jsonl.
+
+    Raises:
+        InputError: the file is neither, or a line of it is no result; it names the line.
+    """
+    path = Path(path)
+    check_results_name(path)
+    try:
+        if kind_of_file(path) == "parquet":
+            return pl.read_parquet(path)
+        content = path.read_bytes()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}); write the results again") from error
+    schema = dict(RESULTS_SCHEMA) | _DEDUPLICATED
+    columns: dict[str, list[Any]] = {name: [] for name in schema}
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        at = f"{path}, line {number}, at "
+        try:
+            row = an_object(loads(line), at)
+        except NotJSONError as error:
+            raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
+        for name, column in columns.items():
+            column.append(_value(name, row.get(name), at))
+    frame = pl.DataFrame(columns, schema=schema)
+    return frame if frame["document"].null_count() < frame.height else frame.drop(_DEDUPLICATED)
+
+
+def _value(name: str, value: Any, at: str) -> Any:
+    if value is None:
+        return None
+    if name in ("ids", "fields"):
+        return [{"name": key, "value": str(text)} for key, text in an_object(value, f"{at}/{name}").items()]
+    if name in _NUMBERS or name in ("score", "confidence"):
+        kinds: tuple[type, ...] = (int,) if name in _NUMBERS else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise InputError(f"{at}/{name}: expected a number, found {kind_of(value)}; write the results again")
+        return value
+    return value if isinstance(value, str) else str(value)

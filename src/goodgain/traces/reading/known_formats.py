@@ -1,0 +1,122 @@
+"""The formats there are, and which of them a file is in.
+
+A format is a module in the folder `formats`, or whatever the entry point group `goodgain.traces` names: it has
+`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`, and may have `independent(head) -> bool` (each line of
+JSON Lines is a trace of its own, so that lines can be read apart) and `ITERATION` (what an iteration is by default).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import goodgain.traces.formats as folder
+from goodgain.errors import InputError
+from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import Trace
+
+__all__ = ["GROUP", "Format", "format_named", "format_of", "formats"]
+
+GROUP = "goodgain.traces"
+
+
+@dataclass(frozen=True)
+class Format:
+    """One trace format: its name, what it is in a line, and its functions."""
+
+    name: str
+    title: str
+    sniff: Callable[[Head], bool]
+    read: Callable[[Source], Iterator[Trace]]
+    independent: Callable[[Head], bool]
+    iteration: str
+    is_plugin: bool
+
+
+@lru_cache(maxsize=1)
+def formats() -> dict[str, Format]:
+    """All formats by name: those in the folder, then those of plugins.
+
+    Raises:
+        InputError: a plugin cannot be loaded, lacks a function, or takes a name that is taken.
+    """
+    found = {}
+    for info in pkgutil.iter_modules(folder.__path__):
+        module = importlib.import_module(f"{folder.__name__}.{info.name}")
+        found[info.name] = _format(info.name, module, is_plugin=False)
+    for point in entry_points(group=GROUP):
+        if point.name in found:
+            raise InputError(
+                f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it"
+            )
+        try:
+            found[point.name] = _format(point.name, point.load(), is_plugin=True)
+        except Exception as error:  # whatever a foreign module raises while it is imported
+            raise InputError(
+                f"plugin {point.value}: cannot be used as a trace format ({type(error).__name__}: {error}); "
+                "repair or uninstall it"
+            ) from error
+    return found
+
+
+def _format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
+    title = (adapter.__doc__ or name).strip().splitlines()[0]
+    return Format(
+        name, title, adapter.sniff, adapter.read,
+        independent=getattr(adapter, "independent", lambda head: False),
+        iteration=getattr(adapter, "ITERATION", "step"),
+        is_plugin=is_plugin,
+    )  # fmt: skip
+
+
+def format_named(name: str) -> Format:
+    """The format of a name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = formats()
+    if name not in known:
+        raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
+    return known[name]
+
+
+def format_of(path: Path, head: Head) -> Format:
+    """The one format that claims a file.
+
+    Raises:
+        InputError: none does, or several do.
+    """
+    known = formats()
+    claims = [found for found in known.values() if _claims(found, path, head)]
+    if len(claims) == 1:
+        return claims[0]
+    if claims:
+        names = " and ".join(found.name for found in claims)
+        raise InputError(f"{path}: could be {names}; say which with format=")
+    if not head.raw.strip():
+        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
+    raise InputError(
+        f"{path}: is in no known trace format (it looks like {head.looks_like}); give its format with format= "
+        f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
+    )
+
+
+def _claims(found: Format, path: Path, head: Head) -> bool:
+    """Whether a format claims a file; a plugin that fails on a file of another format says who it is."""
+    try:
+        return found.sniff(head)
+    except Exception as error:
+        if not found.is_plugin:
+            raise
+        raise InputError(
+            f"{path}: the plugin format {found.name} failed to look at it ({type(error).__name__}: {error}); "
+            "say which format it is with format=, or repair or uninstall the plugin"
+        ) from error

@@ -1,0 +1,170 @@
+"""From the calls of a trace to its searches: which turns count, which calls search, what they found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from goodgain.errors import InputError
+from goodgain.traces.input.checks import place
+from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn
+from goodgain.traces.reading.options import ReadOptions
+from goodgain.traces.summary import Summary
+from goodgain.traces.tool_outputs.keys import text_of
+from goodgain.traces.tool_outputs.outcomes import says_nothing_found
+from goodgain.traces.tool_outputs.readers import Outcome, read_output
+
+__all__ = ["Query", "UnrecordedError", "check_blank", "queries_in"]
+
+#: Where the summary counts searches without results, by their status.
+_COUNTED = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
+_UNPARSED_REMEDY = "read it with parse=, or say with tools= which tools search"
+_ANSWER_REMEDY = "was the log cut off before the answer?"
+
+
+class Query(NamedTuple):
+    """What is scored: one turn of a trace, and its iterations in order, each with its searches."""
+
+    turn: Turn
+    own_id: str | None
+    iterations: list[list[SearchCall]]
+    left_out: bool
+
+
+def queries_in(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
+    """The queries of a trace, which are its last turn or all its turns.
+
+    Raises:
+        InputError: a search's results cannot be read, or are not recorded, and the options say to raise.
+    """
+    used = trace.turns if options.turns == "all" else trace.turns[-1:]
+    read = [_query(trace, turn, options, iteration, summary) for turn in used]
+    for unknown in trace.unknown:
+        summary.not_understood(unknown.what, place(unknown.at))
+    summary.traces += 1
+    summary.turns_read += len(trace.turns)
+    summary.turns_used += len(used)
+    return read
+
+
+def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
+    is_search = options.is_search_tool
+    iterations: list[list[SearchCall]] = []
+    skipped = unparsed = 0
+    for step in turn.steps:
+        summary.steps += 1
+        searches: list[SearchCall] = []
+        for call in step.calls:
+            counts = call.is_search if isinstance(call, ToolCall) else True
+            if not (is_search(call.tool) if counts is None else counts):
+                summary.skipped_tools[call.tool] += 1
+                continue
+            search = _search(call, options, summary) if isinstance(call, ToolCall) else _checked(call, options)
+            _count(search, summary)
+            searches.append(search)
+        if not searches:
+            continue
+        for group in [searches] if iteration == "step" else [[search] for search in searches]:
+            statuses = {search.status for search in group}
+            unparsed += "unparsed" in statuses
+            if options.unrecorded == "skip" and "unrecorded" in statuses:
+                skipped += 1
+            else:
+                iterations.append(group)
+    summary.iterations += len(iterations)
+    if not iterations and not skipped:
+        summary.without_search += 1
+        _check_understood(trace, turn)
+    summary.unparsed_iterations += unparsed
+    summary.unparsed_queries += unparsed > 0
+    # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
+    own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
+    return Query(turn, own_id, iterations, skipped > 0)
+
+
+def _check_understood(trace: Trace, turn: Turn) -> None:
+    """Check that a trace was understood in whose turn no search was found.
+
+    Raises:
+        InputError: it has something that a format does not understand, which may have been a search.
+    """
+    if trace.unknown:
+        first = trace.unknown[0]
+        expected = f" (expected: {first.expected})" if first.expected else ""
+        raise InputError(
+            f"{place(first.at)}: {first.what} is not understood{expected}, and no search was found in turn "
+            f"{turn.index} of the trace, so that it may have been one; name the format with format=, write the log in a "
+            "format that is read, or pass over such traces with errors='skip'"
+        )
+
+
+def _search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
+    outcome = _outcome(call, options)
+    if outcome.status in ("unrecorded", "unparsed"):
+        if call.may_lack and outcome.status == "unrecorded" and options.unrecorded == "raise":
+            summary.blank += 1
+            summary.first_blank = summary.first_blank or place(call.at)
+        else:
+            _insist(call, outcome.status, call.remedy, options)
+    asked = call.queries if call.queries is not None else call.arguments
+    return SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
+
+
+def _checked(call: SearchCall, options: ReadOptions) -> SearchCall:
+    """A search that a format has read by itself."""
+    _insist(call, call.status, "", options)
+    return call
+
+
+def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: ReadOptions) -> None:
+    where = f"{place(call.at)}: the search with {call.tool!r}"
+    if status == "unrecorded" and options.unrecorded == "raise":
+        raise UnrecordedError(
+            f"{where} was made, but what it returned is not in the log ({remedy or _ANSWER_REMEDY}); "
+            "unrecorded='empty' counts such searches as having found nothing, 'skip' leaves their iterations out"
+        )
+    if status == "unparsed" and options.errors == "raise":
+        shown = repr(call.output)[:120] if isinstance(call, ToolCall) else ""
+        raise InputError(f"{where} has output from which no results can be read ({shown}); {_UNPARSED_REMEDY}")
+
+
+def check_blank(summary: Summary) -> None:
+    """Check that a reading did not find an empty text in place of the results of every search.
+
+    Raises:
+        UnrecordedError: it did, so that no log records what searches returned.
+    """
+    if summary.blank and summary.blank == sum(summary.searches.values()):
+        raise UnrecordedError(
+            f"{summary.first_blank}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            "write a log that records them, or say unrecorded='empty' to count them as having found nothing"
+        )
+
+
+class UnrecordedError(InputError):
+    """A search whose results the log lacks; errors='skip' does not pass over it: that would falsify every measure."""
+
+
+def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
+    """What became of a call. A list of results stands, whatever else the log says of the call."""
+    if call.output is not UNANSWERED and call.spare is UNANSWERED and not call.failed:
+        return read_output(call.output, call.at, parse=options.parse, doc_type=call.doc_type)
+    outcome = Outcome("unparsed")
+    for output in (call.output, call.spare):
+        if output is UNANSWERED:
+            continue
+        outcome = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+        if outcome.status != "unparsed":
+            break
+    if outcome.results:
+        return outcome
+    if call.failed:
+        return Outcome("empty" if says_nothing_found(text_of(call.output) or "") else "error")
+    return Outcome("unrecorded") if call.output is UNANSWERED and call.spare is UNANSWERED else outcome
+
+
+def _count(search: SearchCall, summary: Summary) -> None:
+    summary.searches[search.tool] += 1
+    summary.results += len(search.results)
+    if search.status != "ok":
+        name = _COUNTED[search.status]
+        setattr(summary, name, getattr(summary, name) + 1)

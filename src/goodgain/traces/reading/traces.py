@@ -1,0 +1,290 @@
+"""Reading files of traces: piece by piece, in this process or in several, with what was read and what was not."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+import polars as pl
+
+from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.traces.input.checks import place
+from goodgain.traces.input.sources import Source, base_name
+from goodgain.traces.model import Trace
+from goodgain.traces.reading.known_formats import Format
+from goodgain.traces.reading.naming import Names, query_id_of, system_of
+from goodgain.traces.reading.options import QueryId, ReadOptions
+from goodgain.traces.reading.pieces import Paths, Piece, Task, head_and_format, tasks, trace_files
+from goodgain.traces.reading.rows import Rows, joined
+from goodgain.traces.reading.searches import UnrecordedError, check_blank, queries_in
+from goodgain.traces.summary import Summary
+from goodgain.traces.tool_outputs.readers import Parse
+from goodgain.traces.tools import ToolPredicate
+
+__all__ = ["Batch", "Progress", "read_batches", "read_traces"]
+
+Value = TypeVar("Value")
+#: Called with the bytes read so far and the bytes in all.
+Progress = Callable[[int, int], None]
+
+_ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
+_AHEAD = 2
+
+
+class Batch(NamedTuple, Generic[Value]):
+    """What came of some traces, with the bytes they take, their names and where those came from."""
+
+    value: Value
+    size: int
+    names: list[tuple[str | None, str, str]]
+    sources: list[tuple[str, str]]
+    summary: Summary
+    notices: list[str]
+
+
+def read_traces(
+    paths: Paths, *,
+    format: str = "auto",  # noqa: A002  # the name that readers of files have for it everywhere
+    turns: Literal["last", "all"] = "last",
+    iteration: Literal["step", "call"] | None = None,
+    tools: ToolPredicate | Collection[str] | str | None = None,
+    parse: Parse | None = None,
+    query_id: QueryId | None = None,
+    citations: bool = False,
+    unrecorded: Literal["raise", "empty", "skip"] = "raise",
+    errors: Literal["raise", "skip"] = "raise",
+    reranked: bool = False,
+    tag: str | None = None,
+    jobs: int = 1,
+    report: Callable[[Summary], object] | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """The results of every search in agents' traces, one row a result.
+
+    Args:
+        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
+        format: the name of a format, or auto: found from the first 256 KiB of each file.
+        turns: last: the last turn of a trace is the query; all: each turn is one, named `<query_id>_<turn>`.
+        iteration: step: calls of a step are one iteration; call: each call is one; None: what the format can tell.
+        tools: which tools are searches: names, or a function of a name; None: names with search or retrieve in them.
+        parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
+        query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
+        citations: count what an answer cites as results of a search that does not record its own.
+        unrecorded: searches whose results the log lacks: raise, empty (found nothing), skip (leave the iteration out).
+        errors: raise, or skip (traces that cannot be read are left out, and reported in a notice).
+        reranked: a reranker's list replaces its retriever's.
+        tag: the name of the system; None: what the log names.
+        jobs: processes that read side by side. With more than one, the calling script needs
+            `if __name__ == "__main__":`, and functions must be importable.
+        report: is given the `Summary` of what was read; `print` will do.
+
+    Returns:
+        A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
+        with rank 0; a query that never searched is one row with iteration 0.
+
+    Raises:
+        InputError: a file cannot be read as what it is said to be, results cannot be read or are not in the log, a
+            query has no search and something in its trace is not understood, or two traces share an id. It names the
+            file and the place in it.
+
+    Example:
+        >>> import json, pathlib, tempfile
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "bm25"}'}}
+        >>> chat = [
+        ...     {"role": "user", "content": "What is BM25?"},
+        ...     {"role": "assistant", "tool_calls": [call]},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
+        ... ]
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "q1.json"
+        >>> _ = path.write_text(json.dumps(chat))
+        >>> read_traces(path).select("query_id", "iteration", "rank", "doc_id").rows()
+        [('q1', 1, 1, 'd1')]
+    """
+    options = ReadOptions(
+        format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
+        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, tag=tag,
+    )  # fmt: skip
+    summary = Summary()
+    frames = list(read_batches(paths, options, Rows.frame, summary, jobs=jobs))
+    summary.say()
+    if report is not None:
+        report(summary)
+    return joined(frames)
+
+
+def read_batches(
+    paths: Paths, options: ReadOptions, finish: Callable[[Rows], Value], summary: Summary, *,
+    jobs: int = 1, progress: Progress | None = None,
+) -> Iterator[Value]:  # fmt: skip
+    """What `finish` makes of the rows of some whole traces at a time, in the order of the files; `summary` grows.
+
+    Raises:
+        InputError: as `read_traces`.
+    """
+    files = trace_files(paths)
+    names = Names()
+    done, total = 0, sum(path.stat().st_size for path in files)
+    summary.files = len(files)
+    summary.choices = options.choices
+    for batch in _batches(files, options, finish, jobs):
+        for text in batch.notices:
+            notice(text)
+        for kind, at in batch.sources:
+            names.note_source(kind, at)
+        for system, query_id, at in batch.names:
+            names.add(system, query_id, at)
+        summary.add(batch.summary)
+        done += batch.size
+        if progress is not None:
+            progress(done, total)
+        yield batch.value
+    check_blank(summary)
+
+
+def _batches(
+    files: list[Path], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
+) -> Iterator[Batch[Value]]:
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise InputError(f"jobs={jobs!r}: say how many processes may read, 1 or more")
+    if jobs > 1:
+        yield from _read_apart(tasks(files, options.format, apart=True), options, finish, jobs)
+    else:
+        for task in tasks(files, options.format, apart=False):
+            yield from _read(task, options, finish)
+
+
+def _read_apart(
+    todo: Iterator[Task], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
+) -> Iterator[Batch[Value]]:
+    """Read in several processes. A few tasks are under way at a time, and their results come in order."""
+    try:
+        pickle.dumps((options, finish))
+    except Exception as error:
+        raise InputError(
+            f"with jobs={jobs}, functions given as options must be importable by name ({error}); "
+            "define them in a module, or leave jobs at 1"
+        ) from error
+    with ExitStack() as stack:
+        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))  # Polars does not survive a fork
+        stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+        waiting: deque[Future[list[Batch[Value]]]] = deque()
+        for task in todo:
+            waiting.append(pool.submit(_read_all, task, options, finish))
+            if len(waiting) > jobs * _AHEAD:
+                yield from _collected(waiting.popleft())
+        while waiting:
+            yield from _collected(waiting.popleft())
+
+
+def _collected(future: Future[list[Batch[Value]]]) -> list[Batch[Value]]:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a process that read traces ended early; if this is a script, put its work below "
+            "`if __name__ == '__main__':`, else leave jobs at 1"
+        ) from error
+
+
+def _read_all(task: Task, options: ReadOptions, finish: Callable[[Rows], Value]) -> list[Batch[Value]]:
+    """The work of another process, which hands its notices over to be given where the user sees them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GoodgainNotice)
+        batches = list(_read(task, options, finish))
+    said = [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
+    if batches:
+        batches[-1].notices.extend(said)
+    return batches
+
+
+def _read(task: Task, options: ReadOptions, finish: Callable[[Rows], Value]) -> Iterator[Batch[Value]]:
+    summary = Summary()
+    batch = _Gathering(options, summary)
+    for piece in task.pieces:
+        name, begun = base_name(piece.path), 0
+        for trace, form, read in _traces(piece, options, summary):
+            batch.add(trace, name, form)
+            if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
+                # Of a compressed file more is read than it has bytes.
+                batch.size += min(read, piece.size) - min(begun, piece.size)
+                yield batch.ended(finish)
+                batch, begun = _Gathering(options, summary), read
+        batch.size += max(piece.size - begun, 0)
+    yield batch.ended(finish)
+
+
+class _Gathering:
+    """A batch in the making."""
+
+    def __init__(self, options: ReadOptions, summary: Summary) -> None:
+        self.options = options
+        self.rows = Rows()
+        self.size = 0
+        self.summary = summary
+        self.names: list[tuple[str | None, str, str]] = []
+        self.sources: dict[str, str] = {}
+
+    def add(self, trace: Trace, name: str, form: Format) -> None:
+        """Add a trace; with errors='skip', one that cannot be read is counted instead."""
+        skip = self.options.errors == "skip"
+        counted = Summary() if skip else self.summary  # what is left out must not be counted
+        before = sum(counted.searches.values())
+        try:
+            queries = queries_in(trace, self.options, self.options.iteration or form.iteration, counted)
+            system = system_of(trace, self.options)
+            named = [query_id_of(trace, query, self.options, name) for query in queries]
+        except UnrecordedError:
+            raise
+        except InputError as error:
+            if not skip:
+                raise
+            self.summary.skip(error)
+            return
+        searches = sum(counted.searches.values()) - before
+        if searches and self.options.iteration is None and form.iteration == "call":
+            counted.calls_as_iterations[form.name] += searches
+        if skip:
+            self.summary.add(counted)
+        for query, (query_id, kind) in zip(queries, named, strict=True):
+            self.rows.add(query, query_id, system)
+            self.names.append((system, query_id, trace.at))
+            self.summary.systems[system or ""] += 1
+            self.sources.setdefault(kind, trace.at)
+
+    def ended(self, finish: Callable[[Rows], Value]) -> Batch[Value]:
+        """The batch."""
+        return Batch(finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.taken(), [])
+
+
+def _traces(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, int]]:
+    """The traces of a piece, each with its format, and how many bytes were read up to it."""
+    skip = options.errors == "skip"
+    errors = summary.errors
+    try:
+        head, form = head_and_format(piece.path, piece.format if options.format == "auto" else options.format)
+        source = Source(
+            piece.path, head, summary, citations=options.citations, reranked=options.reranked, skip=skip,
+            is_search=options.is_search_tool, span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
+        )  # fmt: skip
+        count = 0
+        for trace in form.read(source):
+            count += 1
+            trace.unknown += source.take_unknown()
+            yield trace, form, source.read
+        for unknown in source.take_unknown():  # what stands in no trace
+            summary.not_understood(unknown.what, place(unknown.at))
+        if not count and summary.errors == errors and piece.span is None:
+            raise InputError(
+                f"{piece.path}: holds no trace that {form.name} can read; give another format with format="
+            )
+    except InputError as error:
+        if not skip:
+            raise
+        summary.skip(error)

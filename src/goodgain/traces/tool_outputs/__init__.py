@@ -1,0 +1,1 @@
+"""From what a tool gave back to results, for every format."""

@@ -1,0 +1,199 @@
+"""From an object in a tool's output to a Result: which keys hold id, url, title, snippet, score.
+
+Which key means what stands in `key_names`; here the values are read, from the object and from objects inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from goodgain.traces.input.checks import id_text, number, wrong
+from goodgain.traces.model import Pairs, Result
+from goodgain.traces.tool_outputs.key_names import NO_TYPES, plan_of, snake_case
+
+__all__ = ["has_identity", "result_of", "results_of", "text_of"]
+
+#: What is far too long to keep.
+_LONGEST_FIELD = 1000
+_DEEPEST = 4
+_QUOTES = ("", '"', "'")
+
+_FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
+
+Object = dict[str, Any]
+
+
+def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
+    """The results that objects describe, ranked as they stand; None if one of them describes none.
+
+    Objects whose keys and values are plain, nearly all, are read right here: this loop is most of the time of reading.
+
+    Raises:
+        InputError: as `result_of`.
+    """
+    results: list[Result] = []
+    add = results.append
+    last: tuple[str, ...] | None = None
+    straight: tuple[str | None, ...] | None = None
+    for_id = for_url = for_title = for_snippet = for_score = None
+    for rank, item in enumerate(items, start=1):
+        keys = tuple(item)
+        if keys != last:
+            last, straight = keys, plan_of(keys).straight
+            if straight is not None:
+                for_id, for_url, for_title, for_snippet, for_score = straight
+        if straight is not None and for_id and for_title and for_snippet:
+            doc_id, title, snippet = item[for_id], item[for_title], item[for_snippet]
+            url = item[for_url] if for_url else ""
+            score = item[for_score] if for_score else None
+            if (
+                type(doc_id) is type(title) is type(snippet) is type(url) is str
+                and doc_id
+                and snippet
+                and title[:1] not in _QUOTES
+                and not snippet.startswith("http")
+                and (score is None or type(score) is float)
+            ):
+                add(Result(rank, doc_id, (), url.strip() or None, title, snippet, score, doc_type))
+                continue
+        found = result_of(item, rank, at, doc_type)
+        if found is None:
+            return None
+        add(found)
+    return tuple(results)
+
+
+def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
+    """The result an object describes, or None where it has neither id, URL, title nor text.
+
+    Raises:
+        InputError: its id or URL is neither text nor a number.
+    """
+    doc_id = url = title = snippet = score = kind = None
+    ids: Pairs = ()
+    fields: Pairs = ()
+    todo = [item]
+    for depth in range(_DEEPEST):
+        inner: list[Object] = []
+        for part in todo:
+            plan = plan_of(tuple(part))
+            doc_id = doc_id or _first(part, plan.doc_id, id_text, at)
+            url = url or _first(part, plan.url, _url, at) or _url_in(part, plan.sources)
+            title = title or _first(part, plan.title, _text, at)
+            snippet = snippet or _first(part, plan.snippet, _snippet, at)
+            score = _first(part, plan.score, _score, at) if score is None else score
+            kind = kind or _first(part, plan.type, _type, at)
+            if plan.others:
+                new_ids, new_fields = _rest(part, plan.others)
+                ids, fields = ids + new_ids, fields + new_fields
+            if plan.containers:
+                inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
+        if not inner or depth == _DEEPEST - 1:
+            break
+        todo = inner
+    if doc_id is None and url is None and title is None and snippet is None:
+        return None
+    if title is None and snippet is not None and snippet.startswith("---\n"):
+        title, fields = _front_matter(snippet, fields)
+    return Result(rank, doc_id, ids, url, _unquoted(title), snippet, score, doc_type or kind, fields)
+
+
+def has_identity(item: Object) -> bool:
+    """Whether an object alone, outside a list, is surely a result: it has an id or a URL, and says something."""
+    plan = plan_of(tuple(item))
+    named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
+    return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a value: text itself, a number, or the joined texts of a list of texts and text parts."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list):
+        texts = [part.get("text") if isinstance(part, dict) else part for part in value]
+        return "\n".join(text for text in texts if isinstance(text, str)) or None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def _first(part: Object, keys: tuple[str, ...], read: Callable[[Any, str], Any], at: str) -> Any:
+    for key in keys:
+        value = part[key]
+        if value is not None and (found := read(value, at)) is not None:
+            return found
+    return None
+
+
+def _url(value: Any, at: str) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, (list, dict)):
+        return None  # a thumbnail, a list of links: not this document's address
+    raise wrong(at, "a URL as text", value)
+
+
+def _url_in(part: Object, keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = part[key]
+        if isinstance(value, str) and value.startswith(("http://", "https://")):
+            return value
+    return None
+
+
+def _text(value: Any, _: str) -> str | None:
+    return text_of(value)
+
+
+def _snippet(value: Any, _: str) -> str | None:
+    text = text_of(value)
+    if text is None or (len(text) < 2048 and text.startswith(("http://", "https://")) and " " not in text):
+        return None  # a bare address under `document` or `content` is no text of it
+    return text
+
+
+def _score(value: Any, _: str) -> float | None:
+    return number(value)
+
+
+def _type(value: Any, _: str) -> str | None:
+    name = snake_case(value) if isinstance(value, str) else None
+    return None if not name or name in NO_TYPES else name
+
+
+def _rest(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
+    """What else an object says in words or numbers: domain-specific ids, and fields."""
+    ids: list[tuple[str, str]] = []
+    fields: list[tuple[str, str]] = []
+    for key, name, is_id in others:
+        value = part[key]
+        if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+            value = "; ".join(value)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
+            continue
+        text = value if isinstance(value, str) else str(value)
+        if len(text) <= _LONGEST_FIELD:
+            (ids if is_id else fields).append((name, text))
+    return tuple(ids), tuple(fields)
+
+
+def _front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
+    """Title and date of a text that opens with `---`, `title: T`, `date: D`, `---`."""
+    title = None
+    if head := _FRONT_MATTER.match(snippet):
+        for line in head["head"].splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "title":
+                title = value.strip() or None
+            elif name.strip() == "date" and value.strip():
+                fields += (("published", value.strip()),)
+    return title, fields
+
+
+def _unquoted(title: str | None) -> str | None:
+    """A title without one pair of quotes around it."""
+    if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
+        return title[1:-1]
+    return title

@@ -1,0 +1,185 @@
+"""Lists of results written as text: each layout is one function from text to results, or None if it is not this one.
+
+The texts hold what web pages wrote. Nothing here backtracks over more than a line, and a list must begin at its first
+item: links inside prose make no list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from goodgain.traces.model import Pairs, Result
+from goodgain.traces.tool_outputs.key_names import plain
+from goodgain.traces.tool_outputs.keys import result_of
+
+__all__ = ["results_in_text"]
+
+#: `1. [title](url)`, `1. <docid: 123> [title]`, `1. [title]`.
+_NUMBERED = re.compile(r"(?P<n>\d{1,4})[.)] +(?:<docid: *(?P<id>[^>\n]+)> *)?(?P<rest>\[.*)")
+_LINK = re.compile(r"(?:[-*] +)?\[(?P<title>.*)\]\((?P<url>\S+)\)\s*$")
+_BRACKETS = re.compile(r"\[(?P<title>.*)\]\s*$")
+_DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?\(Title: ?")
+_LABEL = re.compile(
+    r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)"
+)
+#: The heading above a list of Tongyi's searches; queries may have line feeds in them.
+_HEADING = re.compile(r"\s*A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
+#: The line of a `Doc k` that names the document, by address or by its id in the corpus.
+_ADDRESS = re.compile(r"\s*(?:URL|ID|docid): *(?P<address>\S+)\s*", re.IGNORECASE)
+_NOTES = re.compile(r"(?P<label>Date published|Source): *(?P<value>.*)")
+
+#: The labels of `Title:/URL:/Content:` blocks, as the keys an object would have.
+_LABELS = {
+    **dict.fromkeys(("title", "name", "headline"), "title"),
+    **dict.fromkeys(("url", "link", "href", "uri"), "url"),
+    **dict.fromkeys(("content", "snippet", "text", "summary", "description", "body", "abstract"), "snippet"),
+    **dict.fromkeys(("id", "docid", "documentid", "docno"), "doc_id"),
+    **dict.fromkeys(("date", "published", "publisheddate", "datepublished"), "published"),
+    "score": "score",
+    "author": "author",
+    "source": "source",
+    "metadata": "metadata",
+    "highlights": "highlights",
+}
+
+
+def results_in_text(text: str) -> list[Result] | None:
+    """The results a text lists, or None where it is no list in a known layout."""
+    text = _HEADING.sub("", text, count=1)
+    for layout in _LAYOUTS:
+        if results := layout(text):
+            return results
+    return None
+
+
+def _numbered(text: str) -> list[Result] | None:
+    """`1. [title](url)` and below it the snippet, counted from 1 without a gap; a heading may stand above."""
+    found: list[tuple[re.Match[str], list[str]]] = []
+    for line in text.splitlines():
+        item = _NUMBERED.match(line)
+        if item and int(item["n"]) == len(found) + 1:
+            found.append((item, []))
+        elif found:
+            found[-1][1].append(line)
+        elif not _is_heading(line):
+            return None
+    results = []
+    for rank, (item, lines) in enumerate(found, start=1):
+        if (head := _LINK.match(item["rest"]) or _BRACKETS.match(item["rest"])) is None:
+            return None
+        results.append(_result(rank, head, lines, doc_id=item["id"]))
+    return results
+
+
+def _links(text: str) -> list[Result] | None:
+    """`[title](url)` on a line of its own, and below it the snippet; a heading may stand above."""
+    found: list[tuple[re.Match[str], list[str]]] = []
+    for line in text.splitlines():
+        if item := _LINK.match(line):
+            found.append((item, []))
+        elif found:
+            found[-1][1].append(line)
+        elif not _is_heading(line):
+            return None
+    return [_result(rank, head, lines) for rank, (head, lines) in enumerate(found, start=1)]
+
+
+def _docs(text: str) -> list[Result] | None:
+    """`Doc 1(Title: "t") text`, one a line or more."""
+    found: list[list[str]] = []
+    for line in text.strip().splitlines():
+        item = _DOC.match(line)
+        if item and int(item["n"]) == len(found) + 1:
+            found.append([line[item.end() :]])
+        elif found:
+            found[-1].append(line)
+        else:
+            return None
+    results = []
+    for rank, lines in enumerate(found, start=1):
+        title, rest = _titled(lines[0])
+        address, said = _addressed([rest, *lines[1:]])
+        url = address if address and "://" in address else None
+        snippet = "\n".join(said).strip()
+        results.append(Result(rank, None if url else address, url=url, title=title or None, snippet=snippet or None))
+    return results
+
+
+def _addressed(lines: list[str]) -> tuple[str | None, list[str]]:
+    """What a document's `URL:` line names, and the other lines; it is the first line with text, or the last."""
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    for number in (filled[0], filled[-1]) if filled else ():
+        if found := _ADDRESS.fullmatch(lines[number]):
+            return found["address"], lines[:number] + lines[number + 1 :]
+    return None, lines
+
+
+def _titled(text: str) -> tuple[str, str]:
+    """The title up to its closing bracket, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
+    if text.startswith('"') and (end := text.find('")')) > 0:
+        return text[1:end], text[end + 2 :]
+    depth = 1
+    for at, sign in enumerate(text[:1000]):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            return text[:at], text[at + 1 :]
+    return "", text
+
+
+def _blocks(text: str) -> list[Result] | None:
+    """Blocks of `Title: ...`, `URL: ...`, `Content: ...`; a block begins where a label comes that it has already.
+
+    The last label of a block owns every line up to the next block: pages have lines with a colon in them.
+    """
+    blocks: list[dict[str, list[str]]] = []
+    first = ""
+    for line in text.strip().splitlines():
+        found = _LABEL.match(line)
+        name = _LABELS.get(plain(found["label"])) if found else None
+        if found is None or name is None:
+            if blocks:
+                next(reversed(blocks[-1].values())).append(line)
+            elif not _is_heading(line):
+                return None
+            continue
+        first = first or name
+        if not blocks or (name == first and (len(blocks[-1]) > 1)):
+            blocks.append({})
+        if name in blocks[-1]:
+            next(reversed(blocks[-1].values())).append(line)
+        else:
+            blocks[-1][name] = [found["value"]]
+    if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
+        return None
+    objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
+    results = [result_of(item, rank, "text") for rank, item in enumerate(objects, start=1)]
+    return None if None in results else [result for result in results if result is not None]
+
+
+def _result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
+    """A result from its heading line and the lines below: notes such as the date first, then the snippet."""
+    fields: Pairs = ()
+    while lines and (not lines[0].strip() or _NOTES.match(lines[0])):
+        if (note := _NOTES.match(lines[0])) and note["value"].strip():
+            fields += (("published" if note["label"] == "Date published" else "source", note["value"].strip()),)
+        lines = lines[1:]
+    snippet = "\n".join(lines).strip() or None
+    title: str | None = head["title"].strip()
+    url = head.groupdict().get("url")
+    if title and len(title) > 2 and title[0] == title[-1] == '"':
+        title = title[1:-1]
+    if url is None and title and snippet and snippet.startswith(title.removesuffix("...").rstrip()):
+        title = None  # the text's own beginning, put in brackets for want of a title
+    return Result(rank, doc_id.strip() if doc_id else None, (), url, title or None, snippet, fields=fields)
+
+
+def _is_heading(line: str) -> bool:
+    """A line that may stand above a list: blank, a Markdown heading, or `... results ...:`."""
+    line = line.strip()
+    if not line or line.startswith("#") or set(line) <= set("-=*_"):
+        return True
+    return len(line) <= 500 and line.endswith(":") and ("result" in line.lower() or "found" in line.lower())
+
+
+_LAYOUTS: tuple[Callable[[str], list[Result] | None], ...] = (_numbered, _docs, _blocks, _links)

@@ -1,0 +1,262 @@
+"""From what a tool gave back to results: a chain of small readers, the first that knows the shape wins.
+
+Objects are told from text by their type, lists of results from other lists by what their members hold. A sentence is
+never a result: it has no identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from goodgain.errors import InputError
+from goodgain.traces.input.checks import kind_of, number, place
+from goodgain.traces.input.json_text import NotJSONError, concatenated, loads
+from goodgain.traces.model import Result, Status
+from goodgain.traces.tool_outputs.keys import has_identity, result_of, results_of, text_of
+from goodgain.traces.tool_outputs.layouts import results_in_text
+from goodgain.traces.tool_outputs.outcomes import says_failed, says_nothing_found
+from goodgain.traces.tool_outputs.plain_lists import plain_results, remember_keys
+from goodgain.traces.tool_outputs.wrappers import (
+    are_parts,
+    constructed,
+    error_in,
+    held_list,
+    lists_side_by_side,
+    surely_wraps,
+)
+
+__all__ = ["Outcome", "Parse", "read_output"]
+
+#: A caller's own reader: output -> results (objects or Results; an empty list: found nothing), or None: not mine.
+Parse = Callable[[Any], Iterable[Any] | None]
+
+#: Text that stands between the blocks of several queries in one call.
+_BLOCKS = "\n=======\n"
+_DEEPEST = 12
+#: An object with more texts than this says more than that nothing was found.
+_FEW = 3
+
+
+class Outcome(NamedTuple):
+    """What became of a search, and its results."""
+
+    status: Status
+    results: tuple[Result, ...] = ()
+
+
+_EMPTY, _ERROR, _UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
+
+
+def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
+    """Read a tool's output.
+
+    `parse` is asked first, so that it can also correct what the chain would read; None from it means: not mine.
+
+    Raises:
+        InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
+    """
+    if parse is not None and (found := _parsed(parse, output, at, doc_type)) is not None:
+        return found
+    return _Reading(at, doc_type).value(output, _DEEPEST)
+
+
+def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome | None:
+    try:
+        found = parse(_text_alone(output))
+        members = None if found is None else list(found)
+    except Exception as error:
+        raise InputError(
+            f"{place(at)}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}"
+        ) from error
+    if members is None:
+        return None
+    results = [
+        _at_rank(member, rank) if isinstance(member, Result) else
+        result_of({"doc_id": member} if isinstance(member, str) else member, rank, at, doc_type)
+        for rank, member in enumerate(members, start=1)
+        if isinstance(member, (Result, str, dict))
+    ]  # fmt: skip
+    if len(results) != len(members) or None in results:
+        raise InputError(
+            f"{place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
+        )
+    return _listed(result for result in results if result is not None)
+
+
+def _text_alone(output: Any) -> Any:
+    """Text that came as content parts, as text: what a tool gave back before an API cut it up."""
+    if (
+        isinstance(output, list)
+        and output
+        and all(isinstance(part, dict) and part.keys() >= {"type", "text"} for part in output)
+    ):
+        texts = [part["text"] for part in output if part["type"] in ("text", "input_text", "output_text")]
+        if len(texts) == len(output) and all(isinstance(text, str) for text in texts):
+            return "".join(texts)
+    return output
+
+
+def _at_rank(result: Result, rank: int) -> Result:
+    if result.rank == rank:
+        return result
+    return Result(rank, *(getattr(result, name) for name in Result.__struct_fields__[1:]))
+
+
+def _listed(results: Iterable[Result]) -> Outcome:
+    found = tuple(results)
+    return Outcome("ok", found) if found else _EMPTY
+
+
+class _Reading:
+    """The chain, for the output at one place."""
+
+    def __init__(self, at: str, doc_type: str | None) -> None:
+        self.at = at
+        self.doc_type = doc_type
+
+    def value(self, value: Any, depth: int) -> Outcome:
+        """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
+        if depth == 0:
+            return _UNPARSED
+        if isinstance(value, str):
+            return self.text(value, depth)
+        if isinstance(value, list):
+            return self.members(value, depth)
+        if isinstance(value, dict):
+            return self.object(value, depth)
+        return _UNPARSED
+
+    def text(self, text: str, depth: int) -> Outcome:
+        """JSON in text, known failures, known layouts; else unparsed."""
+        stripped = text.strip()
+        if (plain := plain_results(stripped, self.doc_type)) is not None:
+            return Outcome("ok", plain)
+        if says_failed(stripped):
+            return _ERROR
+        if stripped.startswith(("{", "[", '"')):
+            try:
+                value = loads(stripped)
+            except NotJSONError:
+                if (many := concatenated(stripped)) is not None:
+                    return self.members(many, depth - 1)
+            else:
+                if type(value) is list:
+                    remember_keys(stripped, value)
+                return self.value(value, depth - 1)
+        if _BLOCKS in text:
+            return _joined([self.text(block, depth - 1) for block in text.split(_BLOCKS)])
+        if says_nothing_found(stripped):
+            return _EMPTY
+        results = results_in_text(text)
+        return _UNPARSED if results is None else _listed(self.typed(results))
+
+    def typed(self, results: list[Result]) -> Iterable[Result]:
+        """Results that know the document type of their tool."""
+        if self.doc_type is None:
+            return results
+        return [
+            Result(r.rank, r.doc_id, r.ids, r.url, r.title, r.snippet, r.score, self.doc_type, r.fields)
+            for r in results
+        ]
+
+    def members(self, members: list[Any], depth: int) -> Outcome:
+        """A list of results, of parts, of blocks (one a query), or of pairs of document and score."""
+        if not members:
+            return _EMPTY
+        if set(map(type, members)) == {dict}:
+            if members[0].get("lc") == 1:
+                members = [constructed(member) for member in members]
+            first = members[0]
+            if ("type" in first or "text" in first) and are_parts(members):
+                return self.parts(members, depth)
+            if surely_wraps(first) and all(map(surely_wraps, members)):
+                return _joined([self.object(member, depth - 1) for member in members])
+            if len(members) == 1 and self.says_nothing(first):
+                return _EMPTY
+            results = results_of(members, self.at, self.doc_type)
+            return _UNPARSED if results is None else Outcome("ok", results)
+        if all(isinstance(member, list) for member in members):
+            if all(len(pair) == 2 and isinstance(pair[0], dict) and number(pair[1]) is not None for pair in members):
+                return self.members([{"score": score, **document} for document, score in members], depth - 1)
+            return _joined([self.members(member, depth - 1) for member in members])
+        if all(isinstance(member, str) for member in members):
+            return self.texts(members, depth)
+        return _UNPARSED
+
+    def texts(self, texts: list[str], depth: int) -> Outcome:
+        """Texts side by side: each of them one object, a list of results, or a URL."""
+        if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in texts):
+            return self.members([{"url": text} for text in texts], depth - 1)
+        return _joined([self.text(text, depth - 1) for text in texts])
+
+    def parts(self, parts: list[dict[str, Any]], depth: int) -> Outcome:
+        """Content parts as MCP and the model vendors have them; each may hold results, or citations of results."""
+        outcomes = []
+        for part in parts:
+            kind = part.get("type", "text")
+            if kind == "search_result":
+                source = part.get("source")
+                named = {"url" if "://" in source else "doc_id": source} if isinstance(source, str) else {}
+                outcomes.append(self.members([{**part, "source": None, **named, "type": None}], depth - 1))
+            elif part.get("citations"):
+                outcomes.append(self.value(part["citations"], depth - 1))
+            elif kind == "resource":
+                outcomes.append(self.members([part.get("resource")], depth - 1))
+            elif kind in ("resource_link", "document"):
+                outcomes.append(self.members([part], depth - 1))
+            elif kind not in ("image", "audio"):
+                outcomes.append(self.value(part.get("text"), depth - 1))
+        if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
+            joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
+            if (whole := self.text(joined, depth - 1)).status != "unparsed":
+                return whole  # a text cut into parts
+        return _joined(outcomes)
+
+    def object(self, item: dict[str, Any], depth: int) -> Outcome:
+        """An object around results, an error, or one result."""
+        if item.get("isError") is True or item.get("is_error") is True:
+            return _EMPTY if says_nothing_found(text_of(item.get("content")) or "") else _ERROR
+        if item.get("structuredContent"):
+            outcome = self.value(item["structuredContent"], depth - 1)
+            if outcome.status != "unparsed":
+                return outcome
+        if (held := constructed(item)) is not item:
+            return self.value(held, depth - 1)
+        if has_identity(item) and not surely_wraps(item):
+            return self.members([item], depth)
+        lists = lists_side_by_side(item)
+        if len(lists) > 1 or (lists and held_list(item) is None):
+            outcome = _all_of([self.members(members, depth - 1) for members in lists])
+            return _ERROR if outcome.status == "empty" and error_in(item) else outcome
+        if (held := held_list(item)) is not None:
+            outcome = self.value(held, depth - 1)
+            if outcome.status != "empty" or not error_in(item):
+                return outcome
+        if self.says_nothing(item):
+            return _EMPTY
+        return _ERROR if error_in(item) else _UNPARSED
+
+    def says_nothing(self, item: dict[str, Any]) -> bool:
+        """Whether all the text of an object says that nothing was found: no result, although it has a text."""
+        texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
+        return bool(texts) and len(texts) <= _FEW and all(map(says_nothing_found, texts))
+
+
+def _all_of(outcomes: list[Outcome]) -> Outcome:
+    """The lists of one answer as one, of which none may be unreadable."""
+    return _UNPARSED if _UNPARSED in outcomes else _joined(outcomes)
+
+
+def _joined(outcomes: list[Outcome]) -> Outcome:
+    """The blocks of one search as one: ranks run on, and one block with results makes it ok."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    results = [result for outcome in outcomes for result in outcome.results]
+    if results:
+        return Outcome("ok", tuple(_at_rank(result, rank) for rank, result in enumerate(results, start=1)))
+    statuses = {outcome.status for outcome in outcomes}
+    for status in (_UNPARSED, _EMPTY, _ERROR):
+        if status.status in statuses:
+            return status
+    return _UNPARSED

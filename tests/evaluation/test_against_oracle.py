@@ -1,0 +1,116 @@
+"""Ledger, measures and rankings equal the brute-force oracle's, in exact fractions, on random runs."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import pytest
+
+import goodgain as gg
+from goodgain.batches.query_batches import over_parts
+from goodgain.classic.labels import labelled
+from goodgain.measures import MEASURES
+from tests.support import oracle, oracle_flattening
+from tests.support.random_runs import Case, Shape, make_case
+from tests.support.tables import no_notices, qrels_frame, run_frame
+
+NAMES = [
+    *(name for name, measure in MEASURES.items() if measure.declaration.cutoff != "required"),
+    *(f"{name}@{at}" for name, measure in MEASURES.items() if measure.declaration.cutoff != "none" for at in (1, 3, 7)),
+    "IterationsForAllGoodResults(pool='retrieved')",
+    "CG(rel=1.8)",
+    "SRE(rel=3)@2",
+    "DRAG(rel=0.25)@4",
+]
+CASES = 1_000
+
+
+def random_case(seed: int) -> Case:
+    random = Random(seed)
+    switches = {
+        name: random.random() < 0.5 for name in ("fractional", "by_iteration", "gaps", "words", "score_follows_rank")
+    }
+    return make_case(random, Shape(**switches))
+
+
+@cache
+def all_cases(labels: str | None) -> Case:
+    """The queries of all random runs in one run, which is quicker to score and as hard."""
+    run, qrels = [], []
+    for seed in range(CASES):
+        case = random_case(seed)
+        if case.labels == labels:
+            run += [row._replace(query_id=f"{seed}-{row.query_id}") for row in case.run]
+            qrels += [row._replace(query_id=f"{seed}-{row.query_id}") for row in case.qrels]
+    return Case(run, qrels, labels)
+
+
+@pytest.mark.parametrize("labels", [None, "iteration"])
+def test_every_measure_of_every_query_is_the_oracles(labels: str | None) -> None:
+    run, rows, _ = all_cases(labels)
+    with no_notices():
+        scores = gg.evaluate(gg.read_qrels(qrels_frame(rows), labels=labels), run_frame(run), NAMES)
+    found: dict[str, dict[str, float]] = {name: {} for name in NAMES}
+    for query_id, name, value in scores.per_query.iter_rows():
+        found[name][query_id] = value
+    tables = {
+        rel: oracle.count(run, rows, rel=rel, labels=labels) for rel in {oracle.parse(name).rel for name in NAMES}
+    }
+    for name in NAMES:
+        measure, at, rel, pool = oracle.parse(name)
+        wanted = {query: oracle.value(tables[rel], query, measure, at=at, pool=pool) for query in tables[rel].pools}
+        assert found[name] == pytest.approx({q: float(v) for q, v in wanted.items()}, abs=1e-12, rel=1e-12), name
+        assert scores[name] == pytest.approx(float(oracle.mean(wanted)), abs=1e-12, rel=1e-12), name
+
+
+@pytest.mark.parametrize("seed", range(0, CASES, 40))
+def test_each_random_run_by_itself_has_the_oracles_means(seed: int) -> None:
+    run, rows, labels = random_case(seed)
+    with no_notices():
+        scores = gg.evaluate(gg.read_qrels(qrels_frame(rows), labels=labels), run_frame(run), NAMES)
+    wanted = {name: float(oracle.mean(oracle.per_query(name, run, rows, labels=labels))) for name in NAMES}
+    assert scores.mean() == pytest.approx(wanted, abs=1e-12, rel=1e-12)
+
+
+@pytest.mark.parametrize("labels", [None, "iteration"])
+def test_the_ledger_is_the_oracles(labels: str | None) -> None:
+    run, rows, _ = all_cases(labels)
+    with no_notices():
+        ledger = gg.ledger(gg.read_qrels(qrels_frame(rows), labels=labels), run_frame(run))
+    wanted = oracle.count(run, rows, labels=labels)
+    columns = ("query_id", "iteration", "R", "UR", "Dup", "GR", "G", "Unjudged", "judged")
+    found = {row[:2]: row[2:] for row in ledger.select(columns).iter_rows()}
+    assert found.keys() == wanted.ledger.keys()
+    for key, line in wanted.ledger.items():
+        assert found[key] == pytest.approx((*line._replace(G=float(line.G)), key[0] in wanted.pools), abs=1e-12), key
+
+
+@pytest.mark.parametrize("order", oracle_flattening.ORDERS)
+def test_the_flattened_ranking_is_the_oracles(order: str) -> None:
+    run, _, _ = all_cases(None)
+    with no_notices():
+        ranking = gg.flatten(run_frame(run), order=order)
+    found: dict[str, set[tuple[str, float]]] = {}
+    for query_id, doc_id, score in ranking.select("query_id", "doc_id", "score").iter_rows():
+        found.setdefault(query_id, set()).add((doc_id, score))
+    wanted = {query: set(docs) for query, docs in oracle_flattening.flatten(run, order).items() if docs}
+    assert found == wanted
+
+
+@pytest.mark.parametrize("labels", [None, "iteration"])
+def test_classic_measures_take_the_oracles_label_of_a_document(labels: str | None) -> None:
+    run, rows, _ = all_cases(labels)
+    with no_notices():
+        qrels = gg.read_qrels(qrels_frame(rows), labels=labels)
+        pairs = over_parts(
+            gg.read_run(run_frame(run)),
+            qrels,
+            lambda parts: list(labelled(parts, qrels)),
+            rels=[2],
+            order="seen",
+        )
+    found = pairs[0][0]
+    wanted = oracle_flattening.classic_labels(run, rows, labels=labels)
+    flat = {(query, doc): float(label) for query, docs in wanted.items() for doc, label in docs.items()}
+    assert {(q, d): label for q, d, label in found.select("query_id", "doc_id", "relevance").iter_rows()} == flat

@@ -1,0 +1,233 @@
+"""Numbers that would mislead are refused, or told of in a notice: once a call, with the remedy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pandas as pd
+import polars as pl
+import pytest
+from ir_measures import NRBP, NumRet, P, R, alpha_nDCG, nDCG
+
+import goodgain as gg
+from goodgain.batches import run_file
+from tests.cli.test_command_line import goodgain
+from tests.support.tables import no_notices
+
+QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
+ROWS = {"query_id": ["q"] * 4, "step": [1, 1, 2, 2], "doc_id": ["a", "u", "b", "a"], "rank": [1, 2, 1, 2]}
+COLUMNS = {"step": "iteration"}
+
+
+def under(name: str) -> dict[str, list[Any]]:
+    """The run with its iteration in a column of this name."""
+    return {name if key == "step" else key: values for key, values in ROWS.items()}
+
+
+def files(folder: Path, rows: dict[str, list[Any]]) -> list[Path]:
+    """The run in each kind of file that has names of columns."""
+    frame = pl.DataFrame(rows)
+    paths = [folder / f"agent.{ending}" for ending in ("parquet", "arrow", "jsonl")]
+    frame.write_parquet(paths[0])
+    frame.write_ipc(paths[1])
+    frame.write_ndjson(paths[2])
+    return paths
+
+
+@pytest.mark.parametrize("name", ["step", "turn", "round", "search", "call", "hop", "Step"])
+def test_a_column_that_looks_like_the_iteration_is_an_error_for_our_measures(name: str, tmp_path: Path) -> None:
+    for source in (
+        pl.DataFrame(under(name)),
+        pl.LazyFrame(under(name)),
+        pd.DataFrame(under(name)),
+        *files(tmp_path, under(name)),
+    ):
+        with pytest.raises(gg.InputError, match=f"found the column '{name}'.*columns={{'{name}': 'iteration'}}"):
+            gg.evaluate(QRELS, source, "nDCG@10 CG@2")
+        with pytest.raises(gg.InputError, match=f"found the column '{name}'"):
+            gg.ledger(QRELS, source)
+        with pytest.raises(gg.InputError, match=f"found the column '{name}'"):
+            gg.compare(QRELS, {"one": source, "other": source}, "nDCG@10")  # it shows what each system spent
+
+
+def test_it_is_a_notice_where_a_run_is_read_or_ranked_only() -> None:
+    for call in (lambda run: gg.read_run(run), lambda run: gg.evaluate(QRELS, run, "nDCG@10")):
+        with pytest.warns(gg.GoodgainNotice) as told:
+            call(pl.DataFrame(ROWS))
+        assert len(told) == 1 and "found the column 'step', which looks like the iteration" in str(told[0].message)
+
+
+def test_it_is_an_error_in_every_host() -> None:
+    frame = pd.DataFrame(ROWS).assign(score=1.0)
+    with pytest.raises(gg.InputError, match="found the column 'step'"):
+        ir_measures.calc_aggregate([gg.CG], QRELS, frame)
+    with pytest.warns(gg.GoodgainNotice, match="looks like the iteration"):
+        run = gg.read_run(frame)
+    with pytest.raises(gg.InputError, match="found the column 'step'"):
+        ir_measures.calc_aggregate([gg.CG], QRELS, run)
+    import ranx
+
+    from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+    from goodgain.hosts.ranx import Qrels, Run
+
+    with pytest.raises(gg.InputError, match="found the column 'step'"):
+        RelevanceEvaluator(QRELS, {"cg"}).evaluate(run)
+    with pytest.raises(gg.InputError, match="found the column 'step'"):
+        ranx.evaluate(Qrels(QRELS), Run(run), "cg")
+
+
+def test_columns_name_the_iteration_in_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = gg.evaluate(QRELS, pl.DataFrame(under("iteration")), "CG@2 SRR nDCG@10").mean()
+    assert wanted["CG@2"] == 5 and wanted["SRR"] == 0.25
+    row = pl.DataFrame(ROWS)
+    sources = [
+        row,
+        row.lazy(),
+        row.to_pandas(),
+        row.to_arrow(),
+        list(row.to_pandas().itertuples(index=False)),
+        *files(tmp_path, ROWS),
+    ]
+    for source in sources:
+        with no_notices():
+            assert gg.evaluate(QRELS, source, "CG@2 SRR nDCG@10", columns=COLUMNS).mean() == wanted
+            assert gg.read_run(source, columns=COLUMNS).rows["iteration"].to_list() == ROWS["step"]
+            found = gg.compare(QRELS, {"one": source, "other": source}, "CG@2", columns=COLUMNS)
+            assert found.means["mean"].to_list() == [5, 5]
+            assert gg.ledger(QRELS, source, columns=COLUMNS).height == 2
+            assert (
+                len(
+                    gg.flatten(source, columns=COLUMNS).to_pandas()
+                    if source is sources[3]
+                    else gg.read_run(gg.flatten(source, columns=COLUMNS))
+                )
+                == 3
+            )
+    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 0)  # now the file is read in blocks
+    assert gg.evaluate(QRELS, tmp_path / "agent.parquet", "CG@2 SRR nDCG@10", columns=COLUMNS).mean() == wanted
+    with pytest.raises(gg.InputError, match="found the column 'step'"):
+        gg.evaluate(QRELS, tmp_path / "agent.parquet", "CG@2")
+
+
+def test_columns_are_those_of_run_and_qrels() -> None:
+    run = pl.DataFrame(ROWS).rename({"query_id": "qid"})
+    qrels = pl.DataFrame({"qid": ["q", "q"], "doc_id": ["a", "b"], "gain": [3, 2]})
+    columns = {"step": "iteration", "qid": "query_id", "gain": "relevance"}
+    with no_notices():
+        assert gg.evaluate(qrels, run, "CG", columns=columns)["CG"] == 5
+        assert gg.read_qrels(qrels, columns={"qid": "query_id", "gain": "relevance"}).frame.height == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "match"),
+    [
+        ({"stepp": "iteration"}, "there is no column 'stepp'"),
+        ({"step": "iter"}, "have no column 'iter'"),
+        ("step=iteration", "does not map"),
+        ({"step": "doc_id"}, "two columns for doc_id"),
+    ],
+)
+def test_wrong_columns_are_an_error(columns: Any, match: str) -> None:
+    for call in (
+        lambda: gg.evaluate(QRELS, pl.DataFrame(ROWS), "CG", columns=columns),
+        lambda: gg.read_run(pl.DataFrame(ROWS), columns=columns),
+        lambda: gg.compare(QRELS, {"one": pl.DataFrame(ROWS), "other": pl.DataFrame(ROWS)}, "CG", columns=columns),
+    ):
+        with pytest.raises(gg.InputError, match=match):
+            call()
+
+
+def test_columns_on_the_command_line(tmp_path: Path) -> None:
+    path = files(tmp_path, ROWS)[0]
+    (tmp_path / "qrels.txt").write_text("q 0 a 3\nq 0 b 2\n")
+    qrels, run = str(tmp_path / "qrels.txt"), str(path)
+    _, err = goodgain("evaluate", qrels, run, "CG@2", status=2)
+    assert "--columns step=iteration" in err and err.count("looks like") == 1
+    given = ("--columns", "step=iteration")
+    assert goodgain("evaluate", qrels, run, "CG@2", *given)[0] == "CG@2\t5.0000\n"
+    assert goodgain("ledger", qrels, run, *given)[0].count("\n") == 3
+    goodgain("compare", qrels, run, run, "-m", "CG", *given, "-o", "csv")
+    assert "2 iterations" in goodgain("validate", run, *given)[0]
+    goodgain("flatten", run, "-o", tmp_path / "f.run", *given)
+    for bad in ("step", "step=", "step:iteration", "none=iteration"):
+        goodgain("evaluate", qrels, run, "CG@2", "--columns", bad, status=2)
+
+
+def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> None:
+    frame = pd.DataFrame(under("iteration")).assign(score=[4.0, 3.0, 2.0, 1.0])
+    for run in (frame, list(frame.itertuples(index=False))):
+        with pytest.warns(gg.GoodgainNotice, match=r"not a goodgain.Run.*goodgain.read_run\(run\)"):
+            ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, run)
+    with no_notices():
+        ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, gg.read_run(frame))
+        ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, frame.assign(iteration=1).drop_duplicates("doc_id"))
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [
+        [nDCG(gains={1: 1, 2: 3, 3: 7}) @ 3, nDCG @ 3],
+        [P(judged_only=True) @ 5, NumRet],
+        [NRBP, NRBP(alpha=0.3)],
+        [NRBP(alpha=0.3), alpha_nDCG @ 5],
+    ],
+)
+def test_measures_that_ir_measures_mixes_up_are_told_of(measures: list[ir_measures.Measure]) -> None:
+    with pytest.warns(gg.GoodgainNotice, match="mixes up the parameters of") as told:
+        ir_measures.calc_aggregate([*measures, gg.CG], QRELS, gg.read_run({"q": {"a": 1.0, "u": 0.5}}))
+    assert len(told) == 1 and all(str(measure) in str(told[0].message) for measure in measures)
+
+
+def test_measures_that_share_a_call_rightly_are_not_told_of() -> None:
+    with no_notices():
+        ir_measures.calc_aggregate(
+            [nDCG @ 10, P(rel=2) @ 5, P(judged_only=True) @ 5, R @ 100, gg.CG], QRELS, gg.read_run({"q": {"a": 1.0}})
+        )
+
+
+BINARY = {"q": {"a": 1, "b": 0}}
+
+
+def test_binary_qrels_are_told_of_once_a_call() -> None:
+    run = {"q": {"a": 1.0}}
+    calls = [
+        lambda: gg.evaluate(BINARY, run, "CG SRE@1 IterationsForAllGoodResults"),
+        lambda: gg.ledger(BINARY, run, measures="SRE CG"),
+        lambda: gg.compare(BINARY, {"one": run, "other": run}, "CG SRE"),
+        lambda: ir_measures.calc_aggregate([gg.CG, gg.SRE], gg.read_qrels(BINARY), gg.read_run(run)),
+    ]
+    for call in calls:
+        with pytest.warns(gg.GoodgainNotice) as told:
+            call()
+        of_labels = [str(one.message) for one in told if "no label" in str(one.message)]
+        assert len(of_labels) == 1
+        assert "rel=2 (the largest is 1)" in of_labels[0] and "CG(rel=1)" in of_labels[0]
+
+
+def test_labels_that_reach_rel_are_not_told_of() -> None:
+    with no_notices():
+        gg.evaluate(BINARY, {"q": {"a": 1.0}}, "CG(rel=1) NumIter NumResults nDCG@10")
+        gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "CG SRE")
+
+
+def test_every_threshold_that_no_label_reaches_is_told_of_in_ranx() -> None:
+    import ranx
+
+    from goodgain.hosts.ranx import Qrels, Run
+
+    with pytest.warns(gg.GoodgainNotice) as told:
+        ranx.evaluate(Qrels(BINARY), Run({"q": {"a": 1.0}}), ["cg", "sre", "cg-l3", "cg-l1", "num_iter"])
+    assert sorted(str(one.message)[30:35] for one in told) == ["rel=2", "rel=3"]
+
+
+def test_whole_labels_stay_whole_for_the_hosts(tmp_path: Path) -> None:
+    qrels = gg.read_qrels(QRELS)
+    assert qrels.frame.schema["relevance"] == pl.Int64
+    found = ir_measures.calc_aggregate([nDCG @ 10], qrels.frame.to_pandas(), {"q": {"a": 1.0}})
+    assert found[nDCG @ 10] == gg.evaluate(QRELS, {"q": {"a": 1.0}}, "nDCG@10")["nDCG@10"]
+    gg.write_qrels(qrels, tmp_path / "qrels.jsonl")
+    assert json.loads((tmp_path / "qrels.jsonl").read_text().splitlines()[0])["relevance"] == 3
+    assert gg.read_qrels({"q": {"a": 2.2, "b": 1}}).frame.schema["relevance"] == pl.Float64

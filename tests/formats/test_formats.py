@@ -1,0 +1,311 @@
+"""What runs and qrels may come in, what they say, and that writing and reading again changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import ir_measures
+import pandas as pd
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import goodgain as gg
+from tests.support.tables import no_notices
+
+RUN = b"q1 1 d1 1 3.0 t\nq1 1 d2 2 2.0 t\nq1 2 d1 1 2.5 t\nq2 1 - 0 0 t\nq2 2 d9 1 1.0 t\n"
+QRELS = b"q1 0 d1 2\nq1 0 d2 -1\nq2 0 d9 2.2\n"
+
+
+def frames(tmp_path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    (tmp_path / "a.run").write_bytes(RUN)
+    (tmp_path / "a.qrels").write_bytes(QRELS)
+    return gg.read_run(tmp_path / "a.run").frame, gg.read_qrels(tmp_path / "a.qrels").frame
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(b" ", b"\t"),
+        lambda text: text.replace(b" ", b"  \t "),
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: text.replace(b"\n", b" \n"),
+        lambda text: b" " + text.replace(b"\n", b"\n\t"),
+        lambda text: text.replace(b"\n", b"\n\n \n"),
+        lambda text: b"\n\n" + text,
+        lambda text: text.rstrip(b"\n"),
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b" 1 ", b"\t1 ", 1),
+        lambda text: gzip.compress(text[:20]) + gzip.compress(text[20:]),
+        lambda text: zstandard.compress(text[:20]) + zstandard.compress(text[20:]),
+    ],
+)
+def test_white_space_of_any_kind_and_compression_change_nothing(tmp_path: Path, change: object) -> None:
+    run, qrels = frames(tmp_path)
+    (tmp_path / "b").write_bytes(change(RUN))  # type: ignore[operator]  # a function of bytes
+    assert_frame_equal(gg.read_run(tmp_path / "b").frame, run)
+    (tmp_path / "b").write_bytes(change(QRELS))  # type: ignore[operator]  # a function of bytes
+    assert_frame_equal(gg.read_qrels(tmp_path / "b").frame, qrels)
+
+
+def test_ids_are_used_as_they_stand(tmp_path: Path) -> None:
+    ids = ['"quoted', "it's", "é😀", "a%20b", "null", "NA", "007", "1e5", "#c", "u\u00a0v", "x" * 1_000_000, "-1"]
+    path = tmp_path / "ids.run"
+    path.write_text("".join(f"q 1 {doc} {rank} 1 t\n" for rank, doc in enumerate(ids, 1)), encoding="utf-8")
+    assert gg.read_run(path).frame["doc_id"].to_list() == ids
+
+
+def test_a_classic_run_is_one_iteration_and_any_base_will_do(tmp_path: Path) -> None:
+    for column_2, numbers in (
+        (("Q0", "Q0"), [1, 1]),
+        (("0", "0"), [0, 0]),
+        (("0", "1"), [0, 1]),
+        (("5", "06"), [5, 6]),
+    ):
+        path = tmp_path / "base.run"
+        path.write_text("".join(f"q {value} d{k} {k} 1 t\n" for k, value in enumerate(column_2, 1)))
+        run = gg.read_run(path)
+        assert run.frame["iteration"].to_list() == numbers
+        assert gg.ledger({"q": {"d1": 2}}, run)["iteration"].to_list() == list(range(1, len(set(numbers)) + 1))
+
+
+def test_gaps_are_closed_with_a_notice_or_read_as_empty_searches(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.run"
+    path.write_text("q1 1 a 1 1 t\nq1 4 b 1 1 t\nq1 9 c 1 1 t\nq2 1 a 1 1 t\n")
+    with pytest.warns(gg.GoodgainNotice, match="missing in 1 query"):
+        assert gg.evaluate({"q1": {"a": 2}, "q2": {}} | {"q2": {"a": 1}}, path, "NumIter").mean() == {"NumIter": 2.0}
+    assert gg.evaluate({"q1": {"a": 2}}, gg.read_run(path, gaps="empty"), "NumIter")["NumIter"] == 9
+    assert gg.evaluate({"q1": {"a": 2}}, gg.read_run(path, gaps="empty", first=0), "NumIter")["NumIter"] == 10
+
+
+def test_a_row_without_a_document_makes_an_iteration_and_beside_results_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "empty.run"
+    path.write_text("q 1 a 1 1 t\nq 2 - 0 0 t\nq 3 - 7 99 t\nq 3 a 1 1 t\n")
+    rows = gg.ledger({"q": {"a": 2}}, path).select("iteration", "R", "UR", "Dup").rows()
+    assert rows == [(1, 1, 1, 0), (2, 0, 0, 0), (3, 1, 0, 1)]
+    assert gg.flatten(path)["doc_id"].to_list() == ["a"]
+
+
+def test_a_pipe_can_be_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(RUN))
+    writer.start()
+    assert gg.read_run(pipe).frame.height == 5
+    writer.join()
+
+
+# --- frames, dicts, tuples --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["polars", "polars lazy", "pandas", "pyarrow", "duckdb"])
+def test_a_frame_of_any_engine_is_a_run_and_qrels(tmp_path: Path, engine: str) -> None:
+    run, qrels = frames(tmp_path)
+    as_engine = {
+        "polars": lambda frame: frame,
+        "polars lazy": lambda frame: frame.lazy(),
+        "pandas": lambda frame: frame.to_pandas(),
+        "pyarrow": lambda frame: frame.to_arrow(),
+        "duckdb": lambda frame: duckdb.connect().from_arrow(frame.to_arrow()),
+    }[engine]
+    names = "CG SRE SRR NumIter NumUnjudged IterationsForAllGoodResults RR"
+    found = gg.evaluate(as_engine(qrels), as_engine(run), names).mean()
+    assert found == gg.evaluate(qrels, run, names).mean()
+
+
+class Found(NamedTuple):
+    query_id: str
+    iteration: int
+    doc_id: str | None
+    score: float
+
+
+def test_named_tuples_with_an_iteration_are_an_iterated_run() -> None:
+    run = [Found("q", 1, "a", 2.0), Found("q", 2, None, 0.0), Found("q", 3, "a", 1.0)]
+    assert gg.evaluate({"q": {"a": 2}}, iter(run), "NumIter SRR").mean() == {"NumIter": 3, "SRR": 0.5}
+
+
+def test_dicts_and_ir_measures_tuples_are_one_iteration() -> None:
+    run = {"q": {"a": 1.0, "b": 3, "c": 2}}
+    tuples = [ir_measures.ScoredDoc("q", doc, score) for doc, score in run["q"].items()]
+    qrels = [ir_measures.Qrel("q", "b", 3), ir_measures.Qrel("q", "x", 1)]
+    for given_run in (run, tuples, pd.DataFrame(tuples)):
+        for given_qrels in (qrels, {"q": {"b": 3, "x": 1}}, pd.DataFrame(qrels)):
+            scores = gg.evaluate(given_qrels, given_run, "nDCG@10 CG SRE NumIter")
+            assert scores.mean() == {"nDCG@10": pytest.approx(0.8262, abs=1e-4), "CG": 3, "SRE": 1 / 3, "NumIter": 1}
+
+
+def test_numbers_as_ids_match_their_text() -> None:
+    run = pd.DataFrame({"query_id": [1, 1], "doc_id": [7, 8], "iteration": [1, 2], "score": [1.0, 2.0]})
+    assert gg.evaluate({"1": {"8": 2}}, run, "CG")["CG"] == 2
+
+
+def test_without_ranks_the_order_is_by_score_then_doc_id_descending() -> None:
+    run = pl.DataFrame(
+        {"query_id": "q", "iteration": [1, 1, 1, 2], "doc_id": list("abcd"), "score": [1.0, 2.0, 2.0, 9.0]}
+    )
+    assert gg.flatten(run)["doc_id"].to_list() == ["c", "b", "a", "d"]
+
+
+def test_a_run_that_lost_its_iterations_says_so() -> None:
+    repeated = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "a"], "score": [3.0, 2.0, 1.0]})
+    with pytest.warns(gg.GoodgainNotice, match="no iterations in this run: read it with goodgain.read_run"):
+        gg.read_run(repeated)
+    with pytest.warns(gg.GoodgainNotice, match="no iterations in this run: read it with goodgain.read_run"):
+        gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "SRE@3")
+    gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "SRE@1 SRR CG")
+
+
+# --- qrels ------------------------------------------------------------------------------------------------------------
+
+
+def test_column_2_of_qrels_is_ignored_with_one_notice_where_it_could_be_an_iteration(tmp_path: Path) -> None:
+    path = tmp_path / "user.qrels"
+    path.write_text("q 3 a 2\nq Q0 b 2\n")
+    with pytest.warns(gg.GoodgainNotice, match="--labels iteration") as told:
+        gg.read_qrels(path)
+    assert len(told) == 1
+    path.write_text("q 0 a 2\nq user9 b 2\n")
+    gg.read_qrels(path)
+
+
+def test_labels_by_iteration_are_those_of_the_first_occurrence(tmp_path: Path) -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 2, 3], "doc_id": list("abcb"), "rank": [1, 1, 2, 1]})
+    qrels = pl.DataFrame(
+        {
+            "query_id": "q",
+            "iteration": ["1", "2", "2", "3", "any", "4"],
+            "doc_id": list("aabbcd"),
+            "relevance": [1, 3, 2, 4, 3, 5],
+        }
+    )
+    with pytest.warns(gg.GoodgainNotice, match="2 documents have labels that differ"):
+        by_iteration = gg.read_qrels(qrels, labels="iteration")
+    assert gg.ledger(by_iteration, run).select("GR", "G").rows() == [(0, 0.0), (2, 5.0), (0, 0.0)]
+    assert gg.evaluate(by_iteration, run, "nCG")["nCG"] == pytest.approx(5 / 15)
+
+
+def test_labels_by_iteration_for_a_run_numbered_from_0_are_told() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [0, 1], "doc_id": ["a", "b"], "score": 1.0})
+    qrels = pl.DataFrame({"query_id": "q", "iteration": ["1", "1"], "doc_id": ["a", "b"], "relevance": [2, 3]})
+    with pytest.warns(gg.GoodgainNotice, match="the run numbers its iterations from 0"):
+        found = gg.ledger(gg.read_qrels(qrels, labels="iteration"), run)
+    assert found["G"].to_list() == [0, 3]
+
+
+def test_flatten_gives_the_kind_of_frame_it_was_given() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "a"], "rank": 1, "score": 1.0})
+    for frame in (run, run.to_pandas(), run.to_arrow()):
+        assert type(gg.flatten(frame)) is type(frame)
+
+
+@pytest.mark.parametrize("column_2", ["-1", "1.5", "1e3"])
+def test_a_number_that_is_no_iteration_is_an_error_with_labels_by_iteration(column_2: str) -> None:
+    qrels = pl.DataFrame({"query_id": "q", "iteration": [column_2], "doc_id": "a", "relevance": 1})
+    with pytest.raises(gg.InputError, match="which is no iteration"):
+        gg.read_qrels(qrels, labels="iteration")
+
+
+def test_an_ir_datasets_id_is_qrels(tmp_path: Path) -> None:
+    import ir_datasets
+    from ir_datasets.datasets.base import Dataset
+    from ir_datasets.formats import TrecQrels
+    from ir_datasets.util import LocalDownload
+
+    (tmp_path / "qrels").write_bytes(b"q1 0 d1 2\nq1 0 d2 0\n")
+    local = Dataset(TrecQrels(LocalDownload(tmp_path / "qrels"), {2: "good", 0: "not"}))
+    ir_datasets.registry.register("goodgain-local", local)
+    assert gg.evaluate("goodgain-local", {"q1": {"d1": 1.0}}, "CG")["CG"] == 2
+    with pytest.raises(gg.InputError, match="no ir_datasets id"):
+        gg.read_qrels("goodgain-not-local")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+tame = texts.filter(lambda text: not any(c.isspace() or not c.isprintable() for c in text) and text != "-")
+runs = st.fixed_dictionaries(
+    {
+        "query_id": st.sampled_from(["q1", "q2", "é"]),
+        "iteration": st.integers(0, 6),
+        "rank": st.integers(0, 2**53 - 1),
+        "score": st.floats(allow_nan=False, allow_infinity=False),
+    }
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.lists(st.tuples(runs, tame), min_size=1, max_size=12), ending=st.sampled_from(["run", "run.gz", "run.zst"])
+)
+def test_write_then_read_is_the_identity_in_trec_text(rows: list, ending: str, tmp_path_factory: object) -> None:
+    frame = pl.DataFrame([row | {"doc_id": doc, "tag": "t"} for row, doc in rows])
+    path = tmp_path_factory.mktemp("w") / f"a.{ending}"  # type: ignore[attr-defined]  # pytest's factory
+    run = gg.read_run(frame)
+    gg.write_run(run, path)
+    assert_frame_equal(gg.read_run(path).frame, run.frame)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    rows=st.lists(st.tuples(runs, texts.filter(lambda text: text != "-")), min_size=1, max_size=12),
+    ending=st.sampled_from(["parquet", "arrow", "jsonl", "jsonl.gz"]),
+)
+def test_write_then_read_is_the_identity_in_other_containers(rows: list, ending: str, tmp_path_factory: object) -> None:
+    frame = pl.DataFrame([row | {"doc_id": doc, "tag": "t"} for row, doc in rows])
+    path = tmp_path_factory.mktemp("w") / f"a.{ending}"  # type: ignore[attr-defined]  # pytest's factory
+    run = gg.read_run(frame)
+    gg.write_run(run, path)
+    assert_frame_equal(gg.read_run(path).frame, run.frame)
+
+
+@pytest.mark.parametrize("ending", ["txt", "txt.gz", "parquet", "arrow", "jsonl"])
+def test_written_qrels_are_read_again(tmp_path: Path, ending: str) -> None:
+    for labels, rows in ((None, QRELS), ("iteration", b"q1 0 a 2\nq1 2 a 3\nq1 3 b 1.5\n")):
+        (tmp_path / "a").write_bytes(rows)
+        with no_notices():
+            qrels = gg.read_qrels(tmp_path / "a", labels=labels)
+            gg.write_qrels(qrels, tmp_path / f"b.{ending}")
+            assert_frame_equal(gg.read_qrels(tmp_path / f"b.{ending}", labels=labels).frame, qrels.frame)
+
+
+def test_whole_labels_are_written_as_whole_numbers(tmp_path: Path) -> None:
+    gg.write_qrels({"q": {"a": 2, "b": -1}}, tmp_path / "a.txt")
+    assert (tmp_path / "a.txt").read_text() == "q 0 a 2\nq 0 b -1\n"
+
+
+def test_white_space_in_ids_is_written_as_percent_codes_with_the_count(tmp_path: Path) -> None:
+    run = pl.DataFrame(
+        {"query_id": ["q 1", "q 1", "q2"], "doc_id": ["a\tb", "c\u3000d\x85", "e"], "score": [2.0, 1.0, 1.0]}
+    )
+    with pytest.warns(gg.GoodgainNotice, match="in 4 ids were written as %XX"):
+        gg.write_run(run, tmp_path / "a.run")
+    lines = (tmp_path / "a.run").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["q%201", "1", "a%09b"],
+        ["q%201", "1", "c%E3%80%80d%C2%85"],
+        ["q2", "1", "e"],
+    ]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_bytes(RUN)
+    frame = pl.DataFrame({"query_id": "q", "doc_id": "a", "score": [1.0], "tag": [""]})
+    with pytest.raises(gg.InputError, match="empty tag cannot be written"):
+        gg.write_run(frame, path)
+    assert path.read_bytes() == RUN
+    assert [file.name for file in tmp_path.iterdir()] == ["a.run"]
+    with pytest.raises(gg.InputError, match="cannot be written"):
+        gg.write_run({"q": {"a": 1.0}}, tmp_path / "no such folder" / "a.run")

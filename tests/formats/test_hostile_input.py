@@ -1,0 +1,281 @@
+"""What users may throw at us gets a right answer or one clear sentence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import namedtuple
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pytest
+
+import goodgain as gg
+from tests.cli.test_command_line import COMMAND, goodgain
+from tests.support.tables import no_notices
+
+RUN = {"q": {"d": 1.0, "e": 2.0}}
+
+
+@pytest.mark.parametrize("label", [2**31, 2**32, 2**32 + 1, 5 * 10**8, 2**63, 1e308])
+def test_labels_too_large_for_trec_eval_are_said_and_ours_take_them(label: float) -> None:
+    qrels = {"q": {"d": label, "e": 0}}
+    for name in ("AP", "nDCG@10", "RR", "Compat"):
+        with pytest.raises(gg.InputError, match="too large for trec_eval"):
+            gg.evaluate(qrels, RUN, name)
+    assert gg.evaluate(qrels, RUN, "SRE CG").mean() == {"SRE": 0.5, "CG": float(label)}
+
+
+def test_labels_whose_sum_overflows_are_an_error() -> None:
+    with pytest.raises(gg.InputError, match="their sum overflows"):
+        gg.read_qrels({"q": {"a": 1e308, "b": 1e308}})
+
+
+def test_very_large_labels_are_written_and_read_again(tmp_path: Path) -> None:
+    gg.write_qrels({"q": {"a": 1e300, "b": 2.0**60}}, tmp_path / "a.qrels")
+    assert gg.read_qrels(tmp_path / "a.qrels").frame["relevance"].to_list() == [1e300, 2.0**60]
+
+
+def test_an_iteration_number_that_cannot_be_is_no_label_for_any_iteration() -> None:
+    qrels = pl.DataFrame({"query_id": "q", "iteration": ["1" + "0" * 20], "doc_id": "a", "relevance": 3})
+    with pytest.raises(gg.InputError, match="a number in column 2 that no iteration can have"):
+        gg.read_qrels(qrels, labels="iteration")
+
+
+@pytest.mark.parametrize(
+    "name", ["nDCG@0", "AP@0", "nDCG@-1", "nDCG@True", "nDCG@99999999999999999999", "P(rel=0)@5", "AP(rel=-3)"]
+)
+def test_cutoffs_and_thresholds_that_crash_trec_eval_are_refused(name: str) -> None:
+    with pytest.raises(gg.MeasureError):
+        gg.evaluate({"q": {"d": 1}}, RUN, name)
+
+
+def test_a_measure_object_is_held_to_the_same() -> None:
+    import ir_measures
+
+    with pytest.raises(gg.MeasureError):
+        gg.evaluate({"q": {"d": 1}}, RUN, [ir_measures.nDCG @ 0])
+    for nothing in (None, 5, []):
+        with pytest.raises(gg.MeasureError):
+            gg.evaluate({"q": {"d": 1}}, RUN, nothing)  # type: ignore[arg-type]  # that is the test
+
+
+def test_large_cutoffs_of_ours() -> None:
+    with no_notices():
+        assert gg.evaluate({"q": {"d": 2}}, RUN, "CG@1000000000 RG@1000000000")["CG@1000000000"] == 2
+    for name in ("SRE@2147483648", "SRE(rel=" + "9" * 400 + ")"):
+        with pytest.raises(gg.MeasureError):
+            gg.evaluate({"q": {"d": 2}}, RUN, name)
+
+
+def test_ids_that_a_text_reader_would_change_are_written_so_that_it_does_not(tmp_path: Path) -> None:
+    with no_notices():
+        gg.write_run({"\ufeffq": {"a": 1.0}}, tmp_path / "a.run")
+    assert gg.read_run(tmp_path / "a.run").frame["query_id"].to_list() == ["%EF%BB%BFq"]
+    with pytest.raises(gg.InputError, match="would become one"):
+        gg.write_run({"q": {"a b": 2.0, "a%20b": 1.0}}, tmp_path / "b.run")
+    assert not (tmp_path / "b.run").exists()
+
+
+def test_options_of_reading_are_not_ignored_for_a_run_that_was_read() -> None:
+    run = gg.read_run(pl.DataFrame({"query_id": "q", "iteration": [3], "doc_id": "a", "score": 1.0}))
+    with pytest.raises(gg.InputError, match="has been read already"):
+        gg.read_run(run, gaps="empty")
+
+
+@pytest.mark.parametrize("first", ["1", None, 1.5, True, 10**30, -5])
+def test_first_is_a_number_of_an_iteration(first: Any) -> None:
+    with pytest.raises(gg.InputError, match="give the number of a first iteration"):
+        gg.read_run(RUN, first=first)
+
+
+def test_two_systems_of_one_name_are_not_one() -> None:
+    with pytest.raises(gg.InputError, match="the same name"):
+        gg.compare({"q": {"d": 2}}, {1: RUN, "1": RUN, "c": RUN}, "SRE")  # type: ignore[dict-item]  # that is the test
+
+
+ITERATIONS = {
+    "text": (["1", "2"], [1, 2]),
+    "text with signs": (["+1", "02"], [1, 2]),
+    "floats": ([1.0, 2.0], [1, 2]),
+    "a word": (["Q0", "Q0"], [1]),
+}
+
+
+@pytest.mark.parametrize("kind", ITERATIONS)
+@pytest.mark.parametrize("engine", ["polars", "lazy", "pandas", "duckdb"])
+def test_iterations_of_any_type_on_any_engine(kind: str, engine: str) -> None:
+    values, wanted = ITERATIONS[kind]
+    frame = pl.DataFrame({"query_id": "q", "iteration": values, "doc_id": ["a", "b"], "score": [1.0, 2.0]})
+    given = {
+        "polars": lambda: frame,
+        "lazy": frame.lazy,
+        "pandas": frame.to_pandas,
+        "duckdb": lambda: duckdb.connect().from_arrow(frame.to_arrow()),
+    }[engine]()
+    assert gg.ledger({"q": {"a": 2}}, given)["iteration"].to_list() == list(range(1, len(wanted) + 1))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 1.5, -1.0])
+@pytest.mark.parametrize("engine", ["polars", "pandas", "duckdb"])
+def test_numbers_that_are_no_iterations(value: float, engine: str) -> None:
+    frame = pl.DataFrame({"query_id": "q", "iteration": [1.0, value], "doc_id": ["a", "b"], "score": [1.0, 2.0]})
+    given = {"polars": frame, "pandas": frame.to_pandas(), "duckdb": duckdb.connect().from_arrow(frame.to_arrow())}
+    with pytest.raises(gg.InputError):
+        gg.read_run(given[engine])
+
+
+def test_unsigned_numbers_beyond_int64_are_said() -> None:
+    frame = pl.DataFrame(
+        {"query_id": "q", "iteration": [1, 2**63 + 5], "doc_id": ["a", "b"]}, schema_overrides={"iteration": pl.UInt64}
+    )
+    with pytest.raises(gg.InputError, match="column 2"):
+        gg.read_run(frame)
+
+
+def test_tags_that_are_missing_are_no_tags() -> None:
+    frame = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b", "c"], "tag": [None, "t", "u"]})
+    with pytest.raises(gg.InputError, match=r"row 2 has the tag 'u' where query 'q' has 't'"):
+        gg.read_run(frame)
+    assert gg.read_run(frame.head(1)).frame.height == 1
+    assert gg.read_run(frame.head(2)).frame.height == 2
+
+
+Found = namedtuple("Found", "query_id doc_id score")  # as users write them
+Other = namedtuple("Other", "query_id doc_id")  # as users write them
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        [Found("q", "a", 1.0), Other("q", "b")],
+        {"q": {"a": 10**400}},
+        {"q": {"\ud800": 1.0}},
+        pd.DataFrame([["q", "a", "b"]], columns=["query_id", "doc_id", "doc_id"]),
+        pd.DataFrame({"query_id": pd.period_range("2026-01", periods=1, freq="M"), "doc_id": ["a"]}),
+        "a\0b",
+        "x" * 5000,
+        "\ud800",
+    ],
+    ids=["two tuples", "beyond floats", "half a character", "one name twice", "periods", "NUL", "long", "surrogate"],
+)
+def test_one_clear_sentence(source: Any) -> None:
+    with pytest.raises(gg.InputError) as error:
+        gg.read_run(source)
+    assert len(str(error.value)) < 700
+    if isinstance(source, str):
+        with pytest.raises(gg.InputError):
+            gg.read_qrels(source)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"query_id": "q", "doc_id": "a", "score": 1' + "0" * 400 + "}", '{"query_id": "\\ud800", "doc_id": "a"}'],
+)
+def test_json_that_no_table_can_hold(tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.jsonl").write_text(line + "\n")
+    with pytest.raises(gg.InputError, match="line 1"):
+        gg.read_run(tmp_path / "a.jsonl")
+
+
+def test_json_lines_of_searches_without_results_and_floats_of_pandas(tmp_path: Path) -> None:
+    rows = [{"query_id": "q", "iteration": float(i), "doc_id": None} for i in (1, 2)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert gg.evaluate({"q": {"a": 2}}, tmp_path / "a.jsonl", "NumIter")["NumIter"] == 2
+
+
+def test_column_2_of_a_qrels_frame_may_hold_anything_where_it_is_ignored() -> None:
+    for column in ([None, None], [1.5, 2.0], [pd.Timestamp("2026-01-01")] * 2):
+        frame = pd.DataFrame({"query_id": "q", "iteration": column, "doc_id": ["a", "b"], "relevance": [2, 0]})
+        assert len(gg.read_qrels(frame)) == 2
+
+
+@pytest.mark.parametrize("place", ["", "{folder}", "{folder}/" + "x" * 300, "/dev/full", "{folder}/a\0b"])
+def test_places_that_cannot_be_written(tmp_path: Path, place: str) -> None:
+    with pytest.raises(gg.InputError, match="cannot be written"):
+        gg.write_run({f"q{k}": {"d": 1.0} for k in range(20_000)}, place.format(folder=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_keep_queries_called_all_brackets_and_every_digit(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("all 0 a 3\n[red]x[/q] 0 b 0\n")
+    (tmp_path / "r").write_text("all 1 a 1 2 t\n[red]x[/q] 1 b 1 1 t\n")
+    out, _ = goodgain("evaluate", tmp_path / "q", tmp_path / "r", "SRE CG", "-q", "-o", "table")
+    assert "[red]x[/q]" in out
+    assert out.count("all") == 4
+    long = "x" * 60
+    (tmp_path / "r").write_text(f"{long} 1 a 1 2 t\n")
+    out, _ = goodgain("ledger", tmp_path / "q", tmp_path / "r", "-o", "table")
+    assert long in out
+
+
+def test_validate_refuses_a_pipe_instead_of_calling_it_empty() -> None:
+    done = subprocess.run([*COMMAND, "validate", "/dev/stdin"], input="q 1 a 1 2 t\n", capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "is a pipe" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "goodgain", "flatten", "/dev/stdin", "-o", "/dev/stdout"],
+        input="q 1 a 1 2 t\n",
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("q 1 a 1 ")
+
+
+def test_a_file_whose_queries_are_mixed_has_the_ranking_of_one_that_is_not(tmp_path: Path) -> None:
+    lines = [f"q{q} {i} d{(q * i + k) % 9} {k} {9 - k} t" for i in (1, 2, 3) for q in range(5) for k in range(1, 6)]
+    (tmp_path / "mixed.run").write_text("\n".join(lines))
+    (tmp_path / "sorted.run").write_text("\n".join(sorted(lines)))
+    qrels = {f"q{q}": {f"d{k}": k % 4 for k in range(9)} for q in range(5)}
+    names = "nDCG@3 RR AP CG SRE SRR"
+    one, other = (gg.evaluate(qrels, tmp_path / name, names).mean() for name in ("mixed.run", "sorted.run"))
+    assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_labels_below_minus_1_do_not_break_trec_eval() -> None:
+    random = Random(3)
+    documents = [f"d{k}" for k in range(6)]
+    qrels = {f"q{k}": {d: random.choice([-3, -2, 0, 1, 2]) for d in documents} for k in range(300)}
+    run = {query: {d: random.random() for d in random.sample(documents, 4)} for query in qrels}
+    lifted = {query: {d: max(label, -1) for d, label in labels.items()} for query, labels in qrels.items()}
+    names = "nDCG@10 AP RR P@3 R@10 NumRet"
+    assert gg.evaluate(qrels, run, names).mean() == gg.evaluate(lifted, run, names).mean()
+    for name in ("Bpref", "infAP", "P(judged_only=True)@3"):
+        with pytest.raises(gg.MeasureError, match="below -1"):
+            gg.evaluate(qrels, run, name)
+
+
+@pytest.mark.parametrize("label", [-1, -2])
+def test_queries_with_labels_below_0_only_have_nothing_relevant(label: int) -> None:
+    """trec_eval looks for levels of relevance that such a query does not have, and at times never ends."""
+    qrels = {f"q{k}": {"a": label, "c": -1} for k in range(20)}
+    run = {f"q{k}": {"a": 2.0, "b": 1.0} for k in range(20)}
+    with no_notices():
+        scores = gg.evaluate(qrels, run, "nDCG@10 nDCG RR@10 R@100 AP P@3 Rprec NumRet NumRel CG")
+    assert scores.mean() == dict.fromkeys(scores.mean(), 0.0) | {"NumRet": 40.0}
+    assert len(scores.per_query) == 20 * 10
+
+
+@pytest.mark.parametrize("labels", [{"a": -2, "b": -2}, {"a": -2, "b": 1, "c": -7}, {"a": -1, "b": -1}])
+def test_labels_below_minus_1_do_not_crash_ir_measures_or_pytrec_eval(labels: dict[str, int]) -> None:
+    """Real qrels have -2; trec_eval writes outside its memory for them: in a process of its own, as it may crash."""
+    code = f"""
+import ir_measures, goodgain as gg
+from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+qrels, run = {{"q": {labels}, "p": {{"b": 1}}}}, {{q: {{"a": 2.0, "b": 1.0, "u": 0.5}} for q in "qp"}}
+classic = [ir_measures.parse_measure(name) for name in "nDCG@10 AP P@2 Bpref infAP P(judged_only=True)@5 RR@10".split()]
+for _ in range(20):
+    found = ir_measures.calc_aggregate([*classic, gg.CG(rel=1)], gg.read_qrels(qrels), gg.read_run(run))
+    RelevanceEvaluator(qrels, {{"ndcg_cut_10", "map", "bpref", "infAP"}}).evaluate(run)
+assert found[gg.CG(rel=1)] == {1.0 if 1 in labels.values() else 0.5}, found
+clipped = {{"q": {{doc: max(label, -1) for doc, label in {labels}.items()}}, "p": {{"b": 1}}}}
+assert found[ir_measures.nDCG @ 10] == gg.evaluate(clipped, run, "nDCG@10")["nDCG@10"]
+print("alive")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

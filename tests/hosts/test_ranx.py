@@ -1,0 +1,96 @@
+"""Our measures in `ranx.evaluate`: the values of goodgain.evaluate, and classic metrics as ranx alone computes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+import ranx
+
+import goodgain as gg
+import goodgain.hosts.ranx as host
+from goodgain.hosts.host_names import HOST_NAMES
+from tests.support.random_runs import SMALL, Case, make_case, qrels_text, run_text
+
+SESSIONS = Path(__file__).parents[3] / "shared" / "data" / "sessions"
+CLASSIC = ["ndcg@10", "mrr@10", "recall@100", "map", "precision@5-l2"]
+SAME_ELSEWHERE = {"ndcg@10": "nDCG@10", "recall@100": "R@100", "map": "AP", "precision@5-l2": "P(rel=2)@5"}
+
+
+def every_metric(cutoff: int) -> dict[str, str]:
+    """All of ours at their ends, at a cutoff and with other thresholds: ranx's name -> goodgain's."""
+    names: dict[str, str] = {}
+    for name, measure in HOST_NAMES.items():
+        declared = measure.declaration
+        if declared.cutoff != "required":
+            names[name] = str(measure)
+        if declared.cutoff != "none":
+            names[f"{name}@{cutoff}"] = str(measure @ cutoff)
+        if declared.cutoff != "none" and declared.uses_rel:
+            names[f"{name}@{cutoff}-l1"] = str(measure(rel=1) @ cutoff)
+            names[f"{name}@{cutoff}-l2.5"] = str(measure(rel=2.5) @ cutoff)
+    return names
+
+
+def same_as_everywhere(qrels: Any, run: Any, cutoff: int, **reading: Any) -> None:
+    """One call with ours and classic metrics, held against goodgain.evaluate and plain ranx on the flattened run."""
+    names = every_metric(cutoff)
+    judged = gg.read_qrels(qrels, **reading)
+    ours = gg.evaluate(judged, run, list(names.values()))
+    found = ranx.evaluate(host.Qrels(judged), host.Run(run), [*names, *CLASSIC], make_comparable=True)
+    for name, elsewhere in names.items():
+        assert found[name] == pytest.approx(ours[elsewhere], abs=1e-9), name
+    found_any = len(gg.flatten(run)) > 0  # ranx itself cannot make a Run without a document
+    if judged.fractional is None and judged.labels is None and found_any:
+        plain = plain_ranx(judged, run, CLASSIC)
+        assert {name: found[name] for name in CLASSIC} == pytest.approx(plain, abs=1e-12)
+
+
+def plain_ranx(qrels: gg.Qrels, run: Any, metric_names: list[str]) -> dict[str, float]:
+    """ranx's own classes on the flattened ranking, with our measures taken out of ranx."""
+    flat: dict[str, dict[str, float]] = {}
+    for query_id, doc_id, score in gg.flatten(run).select("query_id", "doc_id", "score").iter_rows():
+        flat.setdefault(query_id, {})[doc_id] = score
+    labels: dict[str, dict[str, int]] = {}
+    for query_id, doc_id, label in qrels.largest.iter_rows():
+        labels.setdefault(query_id, {})[doc_id] = int(label)
+    host.unregister()
+    try:
+        return dict(ranx.evaluate(ranx.Qrels(labels), ranx.Run(flat), metric_names, make_comparable=True))
+    finally:
+        host.register()
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+@pytest.mark.parametrize("seed", range(60))
+def test_random_runs_with_repeats_have_the_values_of_evaluate_and_of_plain_ranx(seed: int) -> None:
+    shape = SMALL._replace(fractional=seed % 3 == 1, by_iteration=seed % 3 == 2)
+    case = make_case(Random(seed), shape)
+    run, qrels = frames(case)
+    same_as_everywhere(qrels, run, 1 + seed % 4, labels=case.labels)
+
+
+def frames(case: Case) -> tuple[pl.DataFrame, pl.DataFrame]:
+    run = [line.split() for line in run_text(case.run).splitlines()]
+    qrels = [line.split() for line in qrels_text(case.qrels).splitlines()]
+    columns = ["query_id", "iteration", "doc_id", "rank", "score", "tag"]
+    numbers = [pl.col("rank").cast(pl.Int64), pl.col("score").cast(pl.Float64)]
+    return (
+        pl.DataFrame(run, schema=columns, orient="row").with_columns(numbers),
+        pl.DataFrame(qrels, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row").with_columns(
+            pl.col("relevance").cast(pl.Float64)
+        ),
+    )
+
+
+@pytest.mark.skipif(not SESSIONS.exists(), reason="the sessions are not beside this checkout")
+def test_real_sessions_have_the_values_of_evaluate_and_of_plain_ranx() -> None:
+    qrels, run = gg.read_qrels(SESSIONS / "sessions.qrels"), gg.read_run(SESSIONS / "sessions.run")
+    same_as_everywhere(qrels, run, 3)
+    found = ranx.evaluate(host.Qrels(qrels), host.Run(run), list(SAME_ELSEWHERE), make_comparable=True)
+    wanted = gg.evaluate(qrels, run, list(SAME_ELSEWHERE.values()))
+    for name, elsewhere in SAME_ELSEWHERE.items():
+        assert found[name] == pytest.approx(wanted[elsewhere], abs=1e-9), name

@@ -1,0 +1,139 @@
+"""Rewrites every `qrels_examples/*/expected.json` from sources other than goodgain, which is never imported here.
+
+- The good-gain measures: the brute-force oracle (oracle.py), exact until the last step to a float.
+- The classic measures: ir_measures (that is pytrec_eval for most), and ranx for its own lower-case names
+  (`dcg_burges@5`), on the ranking that the oracle's flattening makes, in each order.
+
+    python -m tests.support.make_expected    # from the project's folder; ranx compiles for 10-20 s
+
+What stands in the files: {run file: {order: {measure: mean over the queries of the qrels}}}, at full precision. A
+change in them is a change in what the numbers mean: read the diff.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from math import fsum
+from pathlib import Path
+
+from tests.support.oracle import NAMES, QrelRow, RunRow, mean, per_query
+from tests.support.oracle_flattening import ORDERS, classic_labels, flatten
+from tests.support.random_runs import read_qrels_text, read_run_text
+
+FOLDER = Path(__file__).parents[2] / "qrels_examples"
+
+_EXPONENTIAL = "nDCG(gains={1:1,2:3,3:7})"
+_RANKING = [*(f"P@{k}" for k in range(1, 11)), *(f"R@{k}" for k in range(1, 11)), "AP", "RR"]
+_RANKING += [*(f"IPrec@{tenth / 10}" for tenth in range(11)), "SRE(rel=1)", "NumGood(rel=1)@1"]
+_TEN = ["CG", "RG", "DCGG", "DRG", "RAG", "DRAG", "SRE", "SRR", "nCG", "nDCGG"]
+_COUNTS = ["NumResults", "NumUnique", "NumGood", "NumDup", "NumUnjudged"]
+_WHOLE = ["NumIter", "IterationsForAllGoodResults", "IterationsForAllGoodResults(pool='retrieved')"]
+
+
+def _iterated(last: int) -> list[str]:
+    """All of ours: without a cutoff, and at every iteration to one beyond the longest query's last."""
+    cut = [f"{name}@{i}" for i in range(1, last + 2) for name in [*_TEN, "AvgGain", *_COUNTS]]
+    return [*_TEN, *_COUNTS, *_WHOLE, *cut]
+
+
+#: folder -> orders and measures. Which source a measure comes from follows from its name.
+EXAMPLES: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "guideline": (("seen",), [*_iterated(3), "SRE(rel=3)@3", "CG(rel=1)@3"]),
+    "rankings": (("seen",), _RANKING),
+    "rankings_ab": (("seen",), _RANKING),
+    "rankings_cd": (("seen",), _RANKING),
+    "exponential_gain": (
+        ("seen",),
+        [*(f"dcg_burges@{k}" for k in range(1, 11)), *(f"{_EXPONENTIAL}@{k}" for k in range(1, 11)), "CG@1", "SRE@1"],
+    ),
+    "linear_gain": (("seen",), [*(f"dcg@{k}" for k in range(1, 6)), *(f"nDCG@{k}" for k in range(1, 6)), "CG@1"]),
+    "products": (("seen",), ["dcg_burges@3", f"{_EXPONENTIAL}@3", "CG@1", "nCG@1", "SRE(rel=3)@1"]),
+    "first_relevant": (("seen",), ["RR", "RR@10", "RR@2", "Success@1"]),
+    "recall": (("seen",), ["R@100", "R@5", "P@10", "SRE(rel=1)", "IterationsForAllGoodResults(rel=1)"]),
+    "f1": (("seen",), ["SetF", "SetP", "SetR", "SRE(rel=1)"]),
+    "f1_high": (("seen",), ["SetF", "SetP", "SetR", "SRE(rel=1)"]),
+    "late_recovery": (
+        ORDERS,
+        [
+            *("nDCG@10", "P(rel=2)@10", "R(rel=2)@10", "R(rel=2)@100", "RR(rel=2)", "Success(rel=2)@10"),
+            *_iterated(2),
+        ],
+    ),
+    "redundancy": (ORDERS, ["nDCG@10", "R(rel=2)@10", "RR(rel=2)", "AP(rel=2)", *_iterated(3)]),
+    "empty_iterations": (("seen",), _iterated(3)),
+}
+
+
+def source(measure: str) -> str:
+    """`oracle`, `ranx` or `ir_measures`."""
+    name = re.split("[(@]", measure)[0]
+    if name in NAMES:
+        return "oracle"
+    return "ranx" if name.islower() else "ir_measures"
+
+
+def expected(
+    folder: Path, sources: tuple[str, ...] = ("oracle", "ir_measures", "ranx")
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The content of one expected.json, or the part of it that these sources give."""
+    orders, measures = EXAMPLES[folder.name]
+    measures = [measure for measure in measures if source(measure) in sources]
+    qrels = read_qrels_text((folder / "qrels.txt").read_text(encoding="utf-8"))
+    numbers: dict[str, dict[str, dict[str, float]]] = {}
+    for path in sorted(folder.glob("*.run")):
+        run = read_run_text(path.read_text(encoding="utf-8"))
+        numbers[path.name] = {order: _values(measures, run, qrels, order) for order in orders}
+    return numbers
+
+
+def _values(measures: list[str], run: list[RunRow], qrels: list[QrelRow], order: str) -> dict[str, float]:
+    labels = {query: {doc: int(label) for doc, label in of.items()} for query, of in classic_labels(run, qrels).items()}
+    scores = {query: dict(docs) for query, docs in flatten(run, order).items()}
+    values = {m: float(mean(per_query(m, run, qrels))) for m in measures if source(m) == "oracle"}
+    values |= _by_ir_measures([m for m in measures if source(m) == "ir_measures"], labels, scores)
+    values |= _by_ranx([m for m in measures if source(m) == "ranx"], labels, scores)
+    return {measure: values[measure] for measure in measures}
+
+
+def _by_ir_measures(
+    measures: list[str], labels: dict[str, dict[str, int]], scores: dict[str, dict[str, float]]
+) -> dict[str, float]:
+    """Means by `fsum`: ir_measures' own sum follows the hash order of queries, and differs in the last digit."""
+    import ir_measures
+    from ir_measures import parse_measure as parse
+
+    values: dict[str, float] = {}
+    for measure in measures:
+        by_query = [metric.value for metric in ir_measures.iter_calc([parse(measure)], labels, scores)]
+        values[measure] = fsum(by_query) / len(by_query)
+    return values
+
+
+def _by_ranx(
+    measures: list[str], labels: dict[str, dict[str, int]], scores: dict[str, dict[str, float]]
+) -> dict[str, float]:
+    if not measures:
+        return {}
+    from ranx import Qrels, Run, evaluate  # compiles: only where asked for
+
+    values = evaluate(Qrels(labels), Run(scores), measures)
+    return {m: float(values[m] if isinstance(values, dict) else values) for m in measures}
+
+
+def text(numbers: dict[str, dict[str, dict[str, float]]]) -> str:
+    """As it stands in the file."""
+    return json.dumps(numbers, indent=1) + "\n"
+
+
+def main() -> None:
+    """Rewrite them all, and fail where a folder and EXAMPLES disagree."""
+    folders = {path.parent.name for path in FOLDER.glob("*/qrels.txt")}
+    if folders != set(EXAMPLES):
+        raise SystemExit(f"folders and EXAMPLES differ: {sorted(folders ^ set(EXAMPLES))}")
+    for name in EXAMPLES:
+        (FOLDER / name / "expected.json").write_text(text(expected(FOLDER / name)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
