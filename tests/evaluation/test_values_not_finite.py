@@ -58,12 +58,6 @@ def test_one_notice_names_all_such_measures() -> None:
     assert notices_of(lambda: gg.evaluate(QRELS, RUN, "SRE nDCG@10")) == []
 
 
-def test_a_measure_that_its_host_computes_for_no_query_has_no_mean() -> None:
-    with pytest.warns(GoodgainNotice, match="no finite value of Accuracy in any query"):
-        scores = gg.evaluate({"q": {"a": 0}}, {"q": {"a": 1.0}}, "Accuracy SRE")  # it asks for a relevant document
-    assert scores.mean() == {"Accuracy": None, "SRE": 0.0}
-
-
 @pytest.mark.parametrize("form", ["table", "tsv", "jsonl"])
 def test_the_command_prints_null_or_a_dash_and_never_nan(form: str, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q0 0 a 2\nq1 0 a 2\n")

@@ -21,6 +21,12 @@ RESULTS = pd.DataFrame(
         "iteration": [1, 1, 2, 2, 1, 2],
     }
 )
+pytestmark = [
+    # PyTerrier hands ir_measures its plain frames: what a notice says of them is tested by itself.
+    pytest.mark.filterwarnings("ignore:this run has several iterations:goodgain.GoodgainNotice"),
+    # In batches of one query, the labels of that query alone may not reach rel=3.
+    pytest.mark.filterwarnings("ignore:no label of the qrels reaches:goodgain.GoodgainNotice"),
+]
 OURS = [gg.SRE @ 2, gg.SRR, gg.CG @ 1, gg.nDCGG, gg.IterationsForAllGoodResults, gg.SRE(rel=3) @ 1]
 WANTED = gg.evaluate(
     QRELS.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}),
@@ -71,3 +77,8 @@ def test_a_query_outside_the_topics_counts_as_one_without_a_search() -> None:
 def test_a_frame_without_iterations_is_pointed_out_by_pyterrier() -> None:
     with pytest.warns(UserWarning, match="iteration"):
         pt.Experiment([RESULTS.drop(columns="iteration")], TOPICS, QRELS, [gg.SRE @ 2])
+
+
+def test_results_with_several_iterations_are_told_of() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"this run has several iterations.*goodgain.read_run\(run\)"):
+        pt.Experiment([RESULTS], TOPICS, QRELS, [gg.SRR, "recip_rank"])

@@ -332,6 +332,7 @@ _A, _N = {"title": "A", "link": "https://a.example"}, {"title": "N", "link": "ht
         ({"organic": [_A], "news": [_N], "peopleAlsoAsk": [{"question": "?", "link": "https://p.example"}], "knowledgeGraph": {"title": "K"}}, "AN"),
         ({"web": {"results": [_A]}, "news": {"results": [_N]}}, "AN"), ({"data": {"web": [_A], "news": [_N]}, "success": True}, "AN"),
         ({"results": {"web": [_A], "news": [_N]}}, "AN"), ({"organic": [], "news": [_N]}, "N"),
+        ({"results": [_A, _N], "raw_results": [_A, _N]}, "AN"),
         ({"results": [_A], "more_results": [_N, _A]}, "ANA"), ({"news": [_N]}, "N"),
     ],
 )  # fmt: skip

@@ -71,7 +71,8 @@ def lists_side_by_side(item: dict[str, Any]) -> list[Any]:
         name = plain(key)
         if (name in _SIDE_BY_SIDE or name.endswith("results")) and name not in _PICTURES:
             inner = _list_in(value) if isinstance(value, dict) else value
-            if isinstance(inner, list) and all(isinstance(member, dict) for member in inner):
+            is_list = isinstance(inner, list) and all(isinstance(member, dict) for member in inner)
+            if is_list and inner not in found:  # a list that an answer repeats under another name counts once
                 found.append(inner)
     return found
 
