@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import ir_measures
 import polars as pl
 
 from goodgain.comparing.caveats import Facts, caveats
+from goodgain.comparing.findings import Findings
 from goodgain.comparing.matching import complete, matrices, means_frame, systems_frame, values_frame, with_context
 from goodgain.comparing.pairing import Matched, Settings, compared, pairs_of
 from goodgain.comparing.significance import Matrix
@@ -32,8 +32,7 @@ __all__ = ["Comparison", "compare", "direction"]
 _MOST_ITERATIONS = 1_000
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Findings):
     """Systems held against each other on the same queries.
 
     Attributes:
@@ -52,14 +51,6 @@ class Comparison:
         notes: what to know before believing the numbers, a sentence each.
         signature: how the numbers were made.
     """
-
-    systems: pl.DataFrame
-    means: pl.DataFrame
-    pairs: pl.DataFrame
-    values: pl.DataFrame
-    baseline: str | None
-    notes: tuple[str, ...]
-    signature: dict[str, Any]
 
     def to_text(self, form: str = "markdown", *, places: int = 4) -> str:
         """The comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).

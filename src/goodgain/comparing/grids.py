@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.findings import Findings
 
 __all__ = ["Cell", "Grid", "grids", "legend"]
 
@@ -44,12 +43,12 @@ class Grid(NamedTuple):
         return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
 
 
-def grids(comparison: Comparison, places: int) -> list[Grid]:
+def grids(comparison: Findings, places: int) -> list[Grid]:
     """The two tables."""
     return [_means(comparison, places), _pairs(comparison, places)]
 
 
-def _means(comparison: Comparison, places: int) -> Grid:
+def _means(comparison: Findings, places: int) -> Grid:
     """A row for each measure, a column for each system, the best marked; below, what each system spent."""
     rows: list[list[Cell]] = []
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
@@ -76,7 +75,7 @@ def _best(means: list[float], better: str) -> set[float]:
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 
 
-def _pairs(comparison: Comparison, places: int) -> Grid:
+def _pairs(comparison: Findings, places: int) -> Grid:
     """A row for each measure and pair; a significant difference and a p-value under low coverage are marked."""
     shown = _p_columns(comparison)
     header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
@@ -99,12 +98,12 @@ def _pairs(comparison: Comparison, places: int) -> Grid:
     return Grid("Differences, system minus against", header, 3, rows)
 
 
-def _p_columns(comparison: Comparison) -> list[str]:
+def _p_columns(comparison: Findings) -> list[str]:
     many = comparison.pairs.get_column("p_tukey").is_not_null().any()
     return [name for name in _P_VALUES if many or name != "p_tukey"]
 
 
-def legend(comparison: Comparison) -> list[str]:
+def legend(comparison: Findings) -> list[str]:
     """What the columns and marks mean, and the notes."""
     made = comparison.signature
     shown = [_P_VALUES[name] for name in _p_columns(comparison)]

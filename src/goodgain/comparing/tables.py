@@ -8,25 +8,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import Grid, grids, legend
 from goodgain.errors import InputError
-
-if TYPE_CHECKING:
-    from goodgain.comparing.comparison import Comparison
 
 __all__ = ["FORMS", "on_terminal", "written"]
 
 
-def written(comparison: Comparison, form: str, *, places: int = 4) -> str:
+def written(comparison: Findings, form: str, *, places: int = 4) -> str:
     """The comparison in one of `FORMS`."""
     if form not in FORMS:
         raise InputError(f"form {form!r} is none of {', '.join(FORMS)}")
     return FORMS[form](comparison, places)
 
 
-def _markdown(comparison: Comparison, places: int) -> str:
+def _markdown(comparison: Findings, places: int) -> str:
     parts = []
     for grid in grids(comparison, places):
         align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
@@ -42,7 +40,7 @@ def _in_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", _one_line(text))
 
 
-def _latex(comparison: Comparison, places: int) -> str:
+def _latex(comparison: Findings, places: int) -> str:
     means, pairs = (_latex_tabular(grid) for grid in grids(comparison, places))
     notes = "\n".join(f"{_in_latex(sentence)}\\par" for sentence in legend(comparison))
     tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
@@ -94,11 +92,11 @@ def _one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def _csv(comparison: Comparison, places: int) -> str:
+def _csv(comparison: Findings, places: int) -> str:
     return comparison.pairs.write_csv()
 
 
-def _json(comparison: Comparison, places: int) -> str:
+def _json(comparison: Findings, places: int) -> str:
     content = {
         "baseline": comparison.baseline,
         "systems": comparison.systems.to_dicts(),
@@ -111,7 +109,7 @@ def _json(comparison: Comparison, places: int) -> str:
 
 
 #: The forms of `Comparison.to_text`.
-FORMS: dict[str, Callable[[Comparison, int], str]] = {
+FORMS: dict[str, Callable[[Findings, int], str]] = {
     "csv": _csv,
     "markdown": _markdown,
     "latex": _latex,
@@ -124,7 +122,7 @@ _COLOURS = {"better": "green", "worse": "red"}
 _DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
 
 
-def on_terminal(comparison: Comparison, width: int) -> Iterator[Any]:
+def on_terminal(comparison: Findings, width: int) -> Iterator[Any]:
     """The two tables for rich; the notes are left to whoever prints, which the command does on stderr."""
     from rich.text import Text
 
