@@ -182,7 +182,8 @@ class Ranks:
         if not self._judged_only:
             return nw.col(self._position)
         name = f"{self._position} judged {sorted(self._gains.items())}"
-        self._sums.windows[name] = self._count_so_far(self.label >= 0)
+        # Documents before the first judged one would have rank 0. They are worth 0, but 0 / log2(0 + 1) is NaN.
+        self._sums.windows[name] = self._count_so_far(self.label >= 0).clip(1)
         return nw.col(name)
 
     @property

@@ -48,7 +48,7 @@ class Judgments:
         """
         relevance = pl.col("relevance")
         if gains:
-            relevance = relevance.replace(gains)
+            relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
         positive = self.labels.select("query", relevance).filter(pl.col("relevance") > 0)
         return positive.sort("query", "relevance", descending=[False, True]).select(
             "query", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query").alias("k"), "relevance"
