@@ -13,10 +13,62 @@ from typing import Any, NamedTuple
 
 import ir_measures
 import polars as pl
-from ir_measures import AP, P, R, RBP, RR, IPrec, Judged, NumRel, NumRelRet, NumRet, Rprec, SetF, SetP, SetR, Success, nDCG
+from ir_measures import (
+    AP,
+    RBP,
+    RR,
+    IPrec,
+    Judged,
+    NumRel,
+    NumRelRet,
+    NumRet,
+    P,
+    R,
+    Rprec,
+    SetF,
+    SetP,
+    SetR,
+    Success,
+    nDCG,
+)
 
-DOCS = ("a", "aa", "A", "ab", "a-b", "z", "é", "e\u0301", "日本", "日", "😀", "\uffee", "B", "10", "9", "d1", "d10", "d2", "_")
-SCORES = (0.0, -0.0, 1.0, 1.0, 1.0 + 1e-9, 2.0, -1.5, 0.1, 0.30000000000000004, math.inf, -math.inf, 1e300, 1e39, 3.4e38)
+DOCS = (
+    "a",
+    "aa",
+    "A",
+    "ab",
+    "a-b",
+    "z",
+    "é",
+    "e\u0301",
+    "日本",
+    "日",
+    "😀",
+    "\uffee",
+    "B",
+    "10",
+    "9",
+    "d1",
+    "d10",
+    "d2",
+    "_",
+)
+SCORES = (
+    0.0,
+    -0.0,
+    1.0,
+    1.0,
+    1.0 + 1e-9,
+    2.0,
+    -1.5,
+    0.1,
+    0.30000000000000004,
+    math.inf,
+    -math.inf,
+    1e300,
+    1e39,
+    3.4e38,
+)
 SCORES += (-1e300, 1e-50, 16777216.0, 16777217.0)
 WHOLE = (0, 0, 0, 1, 1, 2, 3, 4)
 BELOW_ZERO = (-1, -1, -2, -7)

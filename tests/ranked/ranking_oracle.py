@@ -70,7 +70,9 @@ def _dcg(parameters: Mapping[str, Any], gains: list[float]) -> float:
     return math.fsum(gain / math.log2(k + 1) for k, gain in enumerate(cut, 1))
 
 
-def _ndcg(parameters: Mapping[str, Any], ranking: list[str], _cut: Any, _hits: Any, _good: Any, labels: Labels) -> float:
+def _ndcg(
+    parameters: Mapping[str, Any], ranking: list[str], _cut: Any, _hits: Any, _good: Any, labels: Labels
+) -> float:
     found = [max(labels.get(doc, 0), 0) for doc in ranking]
     ideal = sorted((max(label, 0) for label in labels.values()), reverse=True)
     return float(_share(_dcg(parameters, found), _dcg(parameters, ideal)))
@@ -83,7 +85,11 @@ def _precision_at_hits(hits: list[int]) -> list[Fraction]:
 def _set_f(parameters: Mapping[str, Any], ranking: list[str], hits: list[int], good: list[str]) -> Fraction:
     if not hits:
         return Fraction(0)
-    x, precision, recall = Fraction(parameters["beta"]), Fraction(len(hits), len(ranking)), Fraction(len(hits), len(good))
+    x, precision, recall = (
+        Fraction(parameters["beta"]),
+        Fraction(len(hits), len(ranking)),
+        Fraction(len(hits), len(good)),
+    )
     return (x + 1) * precision * recall / (x * precision + recall)
 
 

@@ -18,7 +18,9 @@ few = settings(deadline=None, max_examples=15)
 randoms = st.integers(0, 2**32).map(Random)
 
 
-def differing(measures: list[ir_measures.Measure], case: RankedCase, *, tolerance: float = 1e-12) -> list[tuple[object, ...]]:
+def differing(
+    measures: list[ir_measures.Measure], case: RankedCase, *, tolerance: float = 1e-12
+) -> list[tuple[object, ...]]:
     """Measure, query, our value, the host's, where they differ."""
     values = score_ranking(measures, case.ranking, case.qrels)
     odd: list[tuple[object, ...]] = []

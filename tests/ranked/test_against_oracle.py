@@ -24,8 +24,8 @@ from ranked.ranking_cases import (
 )
 
 ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
-any_case = st.integers(0, 2**32).map(Random).map(
-    lambda random: make_case(random, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL))
+any_case = (
+    st.integers(0, 2**32).map(Random).map(lambda random: make_case(random, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
 )
 
 
@@ -34,8 +34,7 @@ def expected(case: RankedCase) -> pl.DataFrame:
     for query in sorted(case.labels):
         scores, labels = case.scores.get(query, {}), case.labels[query]
         rows.append(
-            {"query_id": query}
-            | {str(m): ranking_oracle.value(m.NAME, parameters_of(m), scores, labels) for m in ALL}
+            {"query_id": query} | {str(m): ranking_oracle.value(m.NAME, parameters_of(m), scores, labels) for m in ALL}
         )
     return pl.DataFrame(rows)
 
@@ -56,9 +55,7 @@ def test_values_equal_the_oracles(case: RankedCase) -> None:
 @settings(deadline=None, max_examples=20)
 @given(any_case, st.integers(0, 2**32).map(Random))
 def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:
-    ranking, qrels = (
-        frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels)
-    )
+    ranking, qrels = (frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels))
     before, after = score_ranking(ALL, case.ranking, case.qrels), score_ranking(ALL, ranking, qrels)
     for name in before.columns[1:]:
         assert ((before[name] - after[name]).abs() <= 1e-12).all(), name

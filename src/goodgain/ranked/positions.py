@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 import polars as pl
 
-__all__ = ["POSITIONS", "place_documents"]
+__all__ = ["POSITIONS", "count_in_query", "place_documents"]
 
 #: Column -> the order of its positions: the score it looks at, and whether doc_ids of tied documents descend.
 POSITIONS = {
@@ -39,16 +39,15 @@ def place_documents(ranking: pl.DataFrame, *, positions: Collection[str]) -> pl.
     """
     score = pl.col("score") + 0.0  # -0.0 becomes 0.0
     rows = ranking.select("query", "doc_id", score, single=score.cast(pl.Float32))
-    placed = rows.select(k=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query"))
+    placed = pl.DataFrame({"k": count_in_query(rows.get_column("query"))})
     out_of_order = rows.get_column("query").filter(
         rows.select(_same_as_before("query") & (pl.col("single") >= pl.col("single").shift(1))).to_series()
     )
     if out_of_order.is_empty():
         return placed
     unsettled = rows.with_row_index("row").filter(pl.col("query").is_in(out_of_order.unique().implode()))
-    by_score = unsettled.sort("query", "single", descending=[False, True]).with_columns(
-        k=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query")
-    )
+    by_score = unsettled.sort("query", "single", descending=[False, True])
+    by_score = by_score.with_columns(k=count_in_query(by_score.get_column("query")))
     same = _same_as_before("query") & _same_as_before("single")
     tied = by_score.filter(same | same.shift(-1, fill_value=False))
     k = _written_over(placed.get_column("k"), by_score.get_column("row"), by_score.get_column("k"))
@@ -57,6 +56,13 @@ def place_documents(ranking: pl.DataFrame, *, positions: Collection[str]) -> pl.
         for name in {"k", *positions}:
             columns[name] = _written_over(k, _rows_in_order(tied, *POSITIONS[name]), tied.get_column("k"))
     return pl.DataFrame(columns)
+
+
+def count_in_query(queries: pl.Series) -> pl.Series:
+    """Return 1, 2, 3 ... for the rows of each query, which stand together."""
+    lengths = queries.rle().struct.field("len").to_numpy()
+    before = np.cumsum(lengths, dtype=np.int64) - lengths
+    return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
 def _same_as_before(column: str) -> pl.Expr:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from goodgain.ranked.positions import place_documents
+from goodgain.ranked.positions import count_in_query, place_documents
 
 __all__ = ["Judgments", "RankingTable", "number_judgments", "tabulate_ranking"]
 
@@ -50,9 +50,8 @@ class Judgments:
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
         positive = self.labels.select("query", relevance).filter(pl.col("relevance") > 0)
-        return positive.sort("query", "relevance", descending=[False, True]).select(
-            "query", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query").alias("k"), "relevance"
-        )
+        ranking = positive.sort("query", "relevance", descending=[False, True])
+        return ranking.insert_column(1, count_in_query(ranking.get_column("query")))
 
 
 class RankingTable(NamedTuple):
@@ -103,7 +102,7 @@ def tabulate_ranking(
     [(0, 'a', 1, None), (0, 'b', 2, 1.0)]
     """
     numbered = _number_queries(ranking, judgments.query_ids)
-    retrieved = numbered.group_by("query").agg(pl.len().cast(pl.Int64).alias("NumRet"))
+    retrieved = numbered.get_column("query").rle().struct.unnest()
     placed = place_documents(numbered.with_columns(pl.col("score").cast(pl.Float64)), positions=positions)
     rows, relevance = _find_labels(numbered, judgments.labels)
     if unjudged:
@@ -115,7 +114,9 @@ def tabulate_ranking(
     table = pl.DataFrame(
         [numbered.get_column("query"), numbered.get_column("doc_id"), *placed.get_columns(), relevance]
     )
-    return RankingTable(table, retrieved)
+    return RankingTable(
+        table, retrieved.select(pl.col("value").alias("query"), pl.col("len").cast(pl.Int64).alias("NumRet"))
+    )
 
 
 def _number_queries(frame: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
@@ -145,7 +146,8 @@ def _find_labels(rows: pl.DataFrame, labels: pl.DataFrame) -> tuple[pl.Series, p
         .sort("row")
         .collect(engine="streaming")
     )
-    mine, theirs = rows[found.get_column("row")], labels[found.get_column("label")]
+    mine = rows.select("query", "doc_id")[found.get_column("row")]
+    theirs = labels[found.get_column("label")]
     same = (mine.get_column("query") == theirs.get_column("query")) & (
         mine.get_column("doc_id") == theirs.get_column("doc_id")
     )

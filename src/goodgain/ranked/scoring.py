@@ -37,17 +37,17 @@ class RankedPlan:
     sums: Sums
     ideal_sums: dict[_Gains, Sums]
 
-    def sum_rows(self, rows: Any, judgments: pl.DataFrame) -> Any:
+    def sum_rows(self, rows: Any, judged: Any) -> Any:
         """Return what the measures need of each query, from the rows of its ranking.
 
         Args:
             rows: the rows of a `RankingTable` as a narwhals frame, on any engine.
-            judgments: `Judgments.count_judged` with the thresholds `sums.rels`, as a frame of the same engine.
+            judged: `Judgments.count_judged` with the thresholds `sums.rels`, as a frame of the same engine.
         """
         present = rows.collect_schema().names()
         rows = rows.with_columns(nw.col("k").alias(name) for name in self.positions if name not in present)
         if self.sums.rels:
-            counts = judgments.select("query", *(name_relevant(rel) for rel in sorted(self.sums.rels)))
+            counts = judged.select("query", *(name_relevant(rel) for rel in sorted(self.sums.rels)))
             rows = rows.join(counts, on="query", how="left")
         return self.sums.aggregate(rows)
 
