@@ -1,4 +1,4 @@
-"""What a declaration of a measure over one ranking consists of, and what it is made of: sums over ranks 1..cutoff.
+"""The form of a declaration of a measure over one ranking, and the sums over ranks 1..cutoff that values are made of.
 
 The rows of a ranking are touched by narwhals expressions and one group-by, on whatever engine they live; one row per
 query is left of them.
@@ -133,7 +133,7 @@ class Sums:
 
 
 class Ranks:
-    """Ranks 1..cutoff of a query, as a measure sees them: all that its declaration is made of.
+    """Ranks 1..cutoff of a query, as a measure with its parameters sees them; declarations take their parts from here.
 
     `k`, `label`, `relevant` ... belong to a document; they go into `total` and `highest`. What these return, and
     `num_rel`, `num_ret`, belong to the query. A measure without a cutoff sees all ranks.
@@ -142,9 +142,10 @@ class Ranks:
     def __init__(
         self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
     ) -> None:
-        """
+        """Make the ranks that a measure sees.
+
         Args:
-            measure: its parameters.
+            measure: the measure, for its parameters.
             position: the column of positions.
             sums: takes the columns that the measure needs.
             ideal: the ranks of the ideal ranking, whose labels are replaced already.
@@ -160,7 +161,7 @@ class Ranks:
 
     @property
     def ideal(self) -> Ranks:
-        """The ranks of the ranking that no other exceeds."""
+        """The same ranks of the ideal ranking: the labels of the query, descending."""
         return self if self._ideal is None else self._ideal
 
     @property

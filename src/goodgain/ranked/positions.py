@@ -53,8 +53,10 @@ def place_documents(ranking: pl.DataFrame, *, positions: Collection[str]) -> pl.
     k = _written_over(placed.get_column("k"), by_score.get_column("row"), by_score.get_column("k"))
     columns = {"k": k}
     if not tied.is_empty():
-        for name in {"k", *positions}:
-            columns[name] = _written_over(k, _rows_in_order(tied, *POSITIONS[name]), tied.get_column("k"))
+        for name in ("k", *sorted({*positions} - {"k"})):
+            placed_by = _written_over(k, _rows_in_order(tied, *POSITIONS[name]), tied.get_column("k"))
+            if name == "k" or not placed_by.equals(columns["k"]):
+                columns[name] = placed_by
     return pl.DataFrame(columns)
 
 
