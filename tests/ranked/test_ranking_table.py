@@ -51,12 +51,12 @@ def test_a_row_has_the_label_of_its_document_and_null_without_one(case: RankedCa
 
 
 def test_tied_documents_are_in_the_order_of_each_host() -> None:
-    ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c", "d"], "score": [-0.0, 0.0, 1.0, 1.0 + 1e-9]})
+    ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c", "d"], "score": [-0.0, 0.0, 1.0 + 1e-9, 1.0]})
     judgments = number_judgments(pl.DataFrame({"query_id": ["q"], "doc_id": ["x"], "relevance": [1.0]}))
     rows = tabulate_ranking(ranking, judgments, positions=POSITIONS, unjudged=True).rows.sort("doc_id")
     assert rows["k"].to_list() == [4, 3, 2, 1]  # c and d tie as 32-bit floats
-    assert rows["k_id"].to_list() == [3, 4, 2, 1]
-    assert rows["k_gdeval"].to_list() == [4, 3, 2, 1]
+    assert rows["k_id"].to_list() == [3, 4, 1, 2]
+    assert rows["k_gdeval"].to_list() == [4, 3, 1, 2]
 
 
 def test_a_ranking_without_ties_has_one_column_of_positions() -> None:
