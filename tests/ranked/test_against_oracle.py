@@ -39,7 +39,7 @@ def expected(case: RankedCase) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(any_case)
 def test_values_equal_the_oracles(case: RankedCase) -> None:
     assert all(takes(measure) for measure in ALL)
@@ -52,7 +52,7 @@ def test_values_equal_the_oracles(case: RankedCase) -> None:
             assert ((found[name] - wanted[name]).abs() <= 1e-12).all(), name
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(any_case, st.integers(0, 2**32).map(Random))
 def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:
     ranking, qrels = (frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels))
