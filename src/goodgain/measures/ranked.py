@@ -10,7 +10,7 @@ import math
 import ir_measures
 import narwhals as nw
 
-from goodgain.ranked.declaration import RankedDeclaration, Ranks, divide
+from goodgain.measures.ranked_declaration import RankedDeclaration, Ranks, divide
 
 __all__ = ["RANKED_MEASURES", "takes"]
 

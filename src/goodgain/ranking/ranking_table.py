@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from goodgain.ranked.positions import count_in_query, place_documents
+from goodgain.ranking.positions import count_in_query, place_documents
 
 __all__ = ["Judgments", "RankingTable", "number_judgments", "tabulate_ranking"]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodgain.ranked import number_judgments, tabulate_ranking
-from goodgain.ranked.positions import POSITIONS
-from ranked.ranking_cases import DOCS, SCORES, RankedCase, make_case
-from ranked.ranking_oracle import in_gdevals_order, in_msmarcos_order, in_trec_evals_order
+from goodgain.ranking.positions import POSITIONS
+from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
+from tests.support.ranking_cases import DOCS, SCORES, RankedCase, make_case
+from tests.support.ranking_oracle import in_gdevals_order, in_msmarcos_order, in_trec_evals_order
 
 ORDERS = {"k": in_trec_evals_order, "k_id": in_msmarcos_order, "k_gdeval": in_gdevals_order}
 any_case = st.integers(0, 2**32).map(lambda seed: make_case(Random(seed)))

@@ -17,7 +17,7 @@ import ir_measures
 import narwhals as nw
 from ir_measures.measures.base import _NOT_PROVIDED
 
-from goodgain.ranked.ranking_table import name_relevant
+from goodgain.ranking.ranking_table import name_relevant
 
 __all__ = ["RankedDeclaration", "Ranks", "Sums", "divide", "read_parameters"]
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodgain.ranked import aggregate_values, score_ranking, takes
-from ranked.asking_hosts import ask_host
-from ranked.ranking_cases import BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, RankedCase, make_case
+from goodgain.measures.ranked import takes
+from goodgain.measures.ranked_values import aggregate_values, score_ranking
+from tests.support.asking_hosts import ask_host
+from tests.support.ranking_cases import BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, RankedCase, make_case
 
 few = settings(deadline=None, max_examples=15)
 randoms = st.integers(0, 2**32).map(Random)

@@ -12,9 +12,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.ranked.declaration import Ranks, Sums, read_parameters
-from goodgain.ranked.ranked import RANKED_MEASURES
-from goodgain.ranked.ranking_table import Judgments, name_relevant, number_judgments, tabulate_ranking
+from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.ranked_declaration import Ranks, Sums, read_parameters
+from goodgain.ranking.ranking_table import Judgments, name_relevant, number_judgments, tabulate_ranking
 
 __all__ = ["RankedPlan", "aggregate_values", "plan_measures", "score_ranking"]
 

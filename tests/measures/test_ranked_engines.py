@@ -9,8 +9,17 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from goodgain.ranked import number_judgments, plan_measures, score_ranking, tabulate_ranking
-from ranked.ranking_cases import BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, WITHOUT_PROVIDER, make_case
+from goodgain.measures.ranked_values import plan_measures, score_ranking
+from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
+from tests.support.ranking_cases import (
+    BY_GDEVAL,
+    FRACTIONAL,
+    JUDGED_ONLY,
+    WHOLE,
+    WITH_PROVIDER,
+    WITHOUT_PROVIDER,
+    make_case,
+)
 
 ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
 CASE = make_case(Random(17), queries=40, labels=(*WHOLE, -1, *FRACTIONAL))

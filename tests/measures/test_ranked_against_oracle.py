@@ -8,9 +8,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodgain.ranked import score_ranking, takes
-from ranked import ranking_oracle
-from ranked.ranking_cases import (
+from goodgain.measures.ranked import takes
+from goodgain.measures.ranked_values import score_ranking
+from tests.support import ranking_oracle
+from tests.support.ranking_cases import (
     BELOW_ZERO,
     BY_GDEVAL,
     FRACTIONAL,

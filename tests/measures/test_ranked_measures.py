@@ -12,10 +12,11 @@ from ir_measures import AP, ERR, RBP, RR, Bpref, IPrec, Judged, NumRel, P, R, Se
 
 import goodgain as gg
 from goodgain.errors import MeasureError
-from goodgain.names import parse_measure
-from goodgain.ranked import RANKED_MEASURES, aggregate_values, score_ranking, takes
-from ranked.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER, make_case
-from tables import ROOT, no_notices
+from goodgain.measures.names import parse_measure
+from goodgain.measures.ranked import RANKED_MEASURES, takes
+from goodgain.measures.ranked_values import aggregate_values, score_ranking
+from tests.support.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER, make_case
+from tests.support.tables import ROOT, no_notices
 
 FOLDER = ROOT / "qrels_examples"
 A = [1, 0, 1, 1, 1, 1, 0, 0, 0, 1]

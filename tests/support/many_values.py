@@ -1,4 +1,4 @@
-"""Compares random values with the hosts, as many as are asked for: python -m ranked.many_values 1000000, in tests/.
+"""Compares random values with the hosts, as many as are asked for: python -m tests.support.many_values 1000000.
 
 Prints the seeds, how many values were compared, and each difference. Exit status 1 if there is any.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from ranked.ranking_cases import BELOW_ZERO, BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, make_case
-from ranked.test_against_hosts import differing
+from tests.measures.test_ranked_against_hosts import differing
+from tests.support.ranking_cases import BELOW_ZERO, BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, make_case
 
 QUERIES = 400
 WITH_REL = [measure for measure in WITH_PROVIDER if "gains" not in measure.params and measure.NAME != "Judged"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ir_measures
 import polars as pl
 
-from goodgain.classic import classic_scores
-from ranked.ranking_cases import RankedCase
-from ranked.ranking_oracle import in_trec_evals_order
+from goodgain.classic.scores import classic_scores
+from tests.support.ranking_cases import RankedCase
+from tests.support.ranking_oracle import in_trec_evals_order
 
 
 def ask_host(measure: ir_measures.Measure, case: RankedCase) -> dict[str, float]:
