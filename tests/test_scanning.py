@@ -10,13 +10,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain import text_counting
 from goodgain.counting import tally
 from goodgain.flattening import ranked
 from goodgain.formats.blocks import TextBlock
 from goodgain.formats.run_file import Block, RunFile
 from goodgain.parts import _ranked_scan
-from goodgain.scanning import lines as lines_kernel
 from goodgain.text_counting import judgments_of, scanned
 from tables import no_notices
 
@@ -102,7 +100,9 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     assert unranked is not None
     assert_frame_equal(unranked.tally, scan.tally)
     if scan.firsts is not None:
-        there, here = _ranked_scan(scan.queries, scan.firsts), ranked(run.frame, order="seen")
+        named = scan.with_doc_ids()
+        assert named.firsts is not None
+        there, here = _ranked_scan(named.queries, named.firsts), ranked(run.frame, order="seen")
         assert_frame_equal(there.ranking, here.ranking.select("query_id", "doc_id", "score"))
         assert there.contradicting == here.contradicting
     return True
@@ -165,8 +165,3 @@ def test_a_last_line_without_an_end_is_a_line() -> None:
 def test_qrels_in_any_order_of_queries_give_the_same() -> None:
     shuffled = gg.read_qrels(QRELS.frame.sample(fraction=1, shuffle=True, seed=2).select(pl.exclude("iteration")))
     assert compared(b"".join(lines(Random(4))), shuffled)
-
-
-def test_the_loop_fills_as_many_columns_as_are_named() -> None:
-    widths = lines_kernel.QUERIES, lines_kernel.COUNTS, lines_kernel.FIRSTS
-    assert widths == tuple(map(len, (text_counting._QUERIES, text_counting._COUNTS, text_counting._FIRSTS)))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
-from goodgain.compiled import kernels
 from goodgain.counting import tally
 from goodgain.errors import notice
 from goodgain.flattening import Ranked, ranked, rescored
@@ -21,6 +20,7 @@ from goodgain.formats.gathering import gathered
 from goodgain.formats.order import tell_contradictions
 from goodgain.formats.run import EMPTY_RUN, NO_ITERATIONS, has_repeats
 from goodgain.formats.run_file import Block, RunFile, open_run
+from goodgain.scanning.compiling import kernels
 from goodgain.text_counting import Scan, judgments_of, scanned
 
 __all__ = ["Part", "opened", "over_parts"]
@@ -148,7 +148,8 @@ def _scanning(qrels: Qrels, rels: Sequence[float], *, with_ranking: bool) -> Cal
         return lambda _text, *, first: None
 
     def scan(text: TextBlock, *, first: int) -> Scan | None:
-        return scanned(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
+        found = scanned(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
+        return found and found.with_doc_ids()
 
     return scan
 
@@ -160,6 +161,6 @@ def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan
 def _ranked_scan(queries: pl.DataFrame, firsts: pl.DataFrame) -> Ranked:
     """What `ranked` makes of rows that stand in order: their first occurrences as they come."""
     numbered = queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
-    found = rescored(firsts.rename({"row": "line"}), numbered)
+    found = rescored(firsts.rename({"row": "line"}).drop("relevance"), numbered)
     query_ids = queries.get_column("query_id").gather(found.ranking.get_column("query"))
     return Ranked(found.ranking.select(query_ids, "doc_id", "score"), found.contradicting)
