@@ -140,7 +140,7 @@ def _scan_lines(
     data: Any, separator: int, first: int, judgments: Judgments, rels: Any, scores: Any
 ) -> tuple[Queries, Tally, Firsts, bool] | None:
     """The tables that `scan_lines` fills, and whether all rows are in order; None where it refuses the text."""
-    from goodgain.scanning.scan import FULL
+    from goodgain.scanning.scan import FULL, Firsts, Queries, Tally
 
     found = _tables(kernels().count_lines(data), len(rels), with_firsts=len(scores) > 0)
     room, rows = _ROOM, FULL
@@ -150,9 +150,9 @@ def _scan_lines(
     if rows < 0 or (len(scores) > 0 and rows != len(scores)):
         return None
     query_count, tally_count, first_count, in_order = found.filled.tolist()
-    queries = found.queries._make(column[:query_count] for column in found.queries)
-    tally = found.tally._make(column[:tally_count] for column in found.tally)
-    firsts = found.firsts._make(column[:first_count] for column in found.firsts)
+    queries = Queries(*(column[:query_count] for column in found.queries))
+    tally = Tally(*(column[:tally_count] for column in found.tally))
+    firsts = Firsts(*(column[:first_count] for column in found.firsts))
     return queries, tally, firsts, bool(in_order)
 
 
@@ -161,8 +161,8 @@ def _tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     from goodgain.scanning.scan import Firsts, Found, Queries, Tally
 
     queries = Queries(*(np.empty(lines, np.int64) for _ in Queries._fields))
-    counts = (np.empty(lines, np.int64) for _ in range(5))
-    tally = Tally(*counts, GR=np.empty((lines, rels), np.int64), G=np.empty((lines, rels)))
+    counts = [np.empty(lines, np.int64) for _ in range(5)]
+    tally = Tally(*[*counts, np.empty((lines, rels), np.int64), np.empty((lines, rels))])
     room = lines if with_firsts else 0
     firsts = Firsts(*(np.empty(room, np.float64 if name == "relevance" else np.int64) for name in Firsts._fields))
     return Found(queries, tally, firsts, np.zeros(4, np.int64))

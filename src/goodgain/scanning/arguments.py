@@ -6,7 +6,7 @@ arrays, goes without `from __future__ import annotations`, which would make text
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from numba import njit, types
 
@@ -24,6 +24,8 @@ __all__ = [
     "step",
     "types_of",
 ]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
     Bytes: TypeAlias = Any
@@ -47,10 +49,15 @@ else:
     )
 
 #: Nothing here allocates or keeps an array, so arrays need not be counted; with their counts the loop takes twice as long.
-OPTIONS = {"_nrt": False}
+OPTIONS: dict[str, Any] = {"_nrt": False}
 
-#: A function that kernels call. It is made part of them: a call for each field of each line would take as long as its work.
-step = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
+_INLINED: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def step(function: Function) -> Function:
+    """Compile a function that kernels call. It is made part of them: calls would take as long as the work of the steps."""
+    compiled: Any = njit(**_INLINED, **OPTIONS)(function)
+    return compiled  # type: ignore[no-any-return]  # it is called as the function is
 
 
 def types_of(kernel: Callable[..., int]) -> Any:

@@ -40,7 +40,7 @@ def kernels() -> Kernels:
 def _kernels() -> Kernels:
     import numba
 
-    if numba.config.DISABLE_JIT:
+    if getattr(numba.config, "DISABLE_JIT", False):
         raise ImportError("the variable NUMBA_DISABLE_JIT is set")
     from goodgain.scanning import judgments, scan
 

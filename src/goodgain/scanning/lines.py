@@ -132,5 +132,5 @@ def _read_tag(text: Any, start: int, before: Any, is_new: bool) -> int:
     """Where the tag ends; where it starts if it is not the one that the query had before."""
     if is_new:
         end, _ = field(text, start)
-        return end  # type: ignore[no-any-return]  # an int64
+        return end
     return start + before.tag_length if repeated(text, start, before.tag, before.tag_length) else start

@@ -7,7 +7,6 @@ for its query and iteration. A line that is not plain ends the loop, and the rea
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64
 
 from goodgain.scanning.arguments import (
     Bytes,
@@ -30,6 +29,7 @@ __all__ = ["FULL", "REFUSED", "Firsts", "Found", "Queries", "Tally", "copy_texts
 REFUSED = -1  #: a line is not plain, or there are more lines than scores
 FULL = -2  #: there is no room for the documents of a query
 _UNJUDGED = np.nan
+_ZERO: Any = np.int64(0)  # for a literal 0 numba would compile the steps that take it once more
 
 
 class Queries(NamedTuple):
@@ -123,13 +123,12 @@ def scan_lines(
         first_iteration: the iteration of a query that has one word in column 2.
         judgments, rels: the labels, and the thresholds of the tally.
         scores: of each line; empty where no ranking is wanted, and then no firsts are filled.
-        documents: room for the documents of one query, none in it yet.
-        found: tables with room for a row per line.
+        documents, found: an empty table of documents; tables with room for a row per line.
     """
     queries, tally, firsts, filled = found
-    lines = query = row = first = base = count = last_result = int64(0)  # a literal 0 makes numba compile steps twice
+    lines = query = row = first = base = count = last_result = start = _ZERO
     last_rank, in_order = -1, True
-    line, start = NO_LINE, int64(0)
+    line = NO_LINE
     while start < len(text):
         before = line
         line = read_line(text, start, separator, before, first_iteration)
@@ -143,8 +142,7 @@ def scan_lines(
         if line.is_new or line.iteration != before.iteration:
             in_order = in_order and (line.is_new or line.iteration > before.iteration)
             _begin_iteration(tally, row, query - 1, line.iteration)
-            row += 1
-            last_rank = -1
+            row, last_rank = row + 1, -1
         if count >= 0 and not is_empty(text, line):
             in_order = in_order and line.rank >= last_rank
             if len(scores) > 0 and last_rank >= 0 and scores[lines] > scores[last_result]:
@@ -156,11 +154,10 @@ def scan_lines(
                 first += 1
         if count < 0:
             return FULL
-        start = line.end
-        lines += 1
+        start, lines = line.end, lines + 1
     _count_documents(documents, count, judgments.labels, rels, tally)
     filled[0], filled[1], filled[2], filled[3] = query, row, first, in_order
-    return lines
+    return lines  # type: ignore[no-any-return]  # an int64
 
 
 @step
@@ -171,7 +168,7 @@ def _begin_query(queries: Any, query: int, text: Any, line: Any, judgments: Any,
         text, line.query, line.query_length, line.query_hash,
         judgments.query_text, judgments.query_offsets, judgments.query_slots, judgments.query_rows,
     )  # fmt: skip
-    return int64(0) if judged < 0 else add_judged(documents, base, judgments, judged)
+    return 0 if judged < 0 else add_judged(documents, base, judgments, judged)
 
 
 @step
