@@ -15,7 +15,7 @@ from goodgain.flattening import ranked
 from goodgain.formats.blocks import TextBlock
 from goodgain.formats.run_file import Block, RunFile
 from goodgain.parts import _ranked_scan
-from goodgain.text_counting import judgments_of, scanned
+from goodgain.text_counting import Scan, judgments_of, scanned
 from tables import no_notices
 
 RELS = (1.8, 2.0)
@@ -105,7 +105,25 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
         there, here = _ranked_scan(named.queries, named.firsts), ranked(run.frame, order="seen")
         assert_frame_equal(there.ranking, here.ranking.select("query_id", "doc_id", "score"))
         assert there.contradicting == here.contradicting
+        same_firsts(scan, qrels)
     return True
+
+
+def same_firsts(scan: Scan, qrels: gg.Qrels) -> None:
+    """Documents and labels of first occurrences, for all and for a few, are those of a look-up in Python."""
+    assert scan.firsts is not None
+    rows = [line.split() for line in bytes(scan.text).split(b"\n")]
+    labels = {(r["query_id"], r["doc_id"]): r["relevance"] for r in qrels.frame.iter_rows(named=True)}
+    first: dict[tuple[str, str], int] = {}  # in reading order: the rows of each query are together
+    for number, row in enumerate(rows):
+        if row and row[2] != b"-":
+            first.setdefault((row[0].decode(), row[2].decode()), number)
+    query_ids = scan.queries.get_column("query_id").gather(scan.firsts.get_column("query"))
+    found = zip(query_ids, scan.doc_ids(scan.firsts), strict=True)
+    assert [*zip(found, scan.firsts.get_column("row"), strict=True)] == [*first.items()]
+    assert scan.firsts.get_column("relevance").to_list() == [labels.get(pair) for pair in first]
+    assert scan.doc_ids(scan.firsts[::3]).to_list() == [doc_id for _, doc_id in first][::3]
+    assert scan.firsts.get_column("score").to_list() == [float(rows[number][4]) for number in first.values()]
 
 
 @pytest.mark.parametrize("start", range(0, 1_200, 100))
