@@ -150,22 +150,28 @@ def _scan_lines(
     if rows < 0 or (len(scores) > 0 and rows != len(scores)):
         return None
     query_count, tally_count, first_count, in_order = found.filled.tolist()
-    queries = Queries(*(column[:query_count] for column in found.queries))
-    tally = Tally(*(column[:tally_count] for column in found.tally))
-    firsts = Firsts(*(column[:first_count] for column in found.firsts))
+    # copies: Polars would take the arrays as they are, and keep all that has room in `found`
+    queries = Queries(*(column[:query_count].copy() for column in found.queries))
+    tally = Tally(*(column[:tally_count].copy() for column in found.tally))
+    firsts = Firsts(*(column[:first_count].copy() for column in found.firsts))
     return queries, tally, firsts, bool(in_order)
 
 
 def _tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
-    """Room for what so many lines can fill. The machine gives memory only where something is written."""
+    """Room for what so many lines can fill.
+
+    It is one piece, which the machine gives only where something is written, and gets back as a whole. Smaller pieces, free
+    again, would be kept for later blocks with all that was ever written to them: half as much memory again.
+    """
     from goodgain.scanning.scan import Firsts, Found, Queries, Tally
 
-    queries = Queries(*(np.empty(lines, np.int64) for _ in Queries._fields))
-    counts = [np.empty(lines, np.int64) for _ in range(5)]
-    tally = Tally(*[*counts, np.empty((lines, rels), np.int64), np.empty((lines, rels))])
-    room = lines if with_firsts else 0
-    firsts = Firsts(*(np.empty(room, np.float64 if name == "relevance" else np.int64) for name in Firsts._fields))
-    return Found(queries, tally, firsts, np.zeros(4, np.int64))
+    widths = len(Queries._fields), len(Tally._fields) - 2, len(Firsts._fields), rels, rels
+    space = np.empty((sum(widths), lines), np.int64)
+    queries, counts, firsts, good, gains = np.split(space, np.cumsum(widths)[:-1])
+    tally = Tally(*[*counts, good.reshape(lines, rels), gains.view(np.float64).reshape(lines, rels)])
+    columns = dict(zip(Firsts._fields, firsts[:, : lines if with_firsts else 0], strict=True))
+    columns["relevance"] = columns["relevance"].view(np.float64)
+    return Found(Queries(*queries), tally, Firsts(**columns), np.zeros(4, np.int64))
 
 
 def _documents(room: int) -> Documents:
