@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import polars as pl
 
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.compiled_kernels import kernels
+from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.partition import gathered
 from goodgain.batches.run_file import Block, RunFile, open_run
 from goodgain.batches.text_counting import Scan, judgments_of, scanned
@@ -151,7 +151,8 @@ def _scanning(qrels: Qrels, rels: Sequence[float], *, with_ranking: bool) -> Cal
         return lambda _text, *, first: None
 
     def scan(text: TextBlock, *, first: int) -> Scan | None:
-        return scanned(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
+        found = scanned(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
+        return found and found.with_doc_ids()
 
     return scan
 
@@ -163,6 +164,6 @@ def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan
 def _ranked_scan(queries: pl.DataFrame, firsts: pl.DataFrame) -> Ranked:
     """What `ranked` makes of rows that stand in order: their first occurrences as they come."""
     numbered = queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
-    found = rescored(firsts.rename({"row": "line"}), numbered)
+    found = rescored(firsts.rename({"row": "line"}).drop("relevance"), numbered)
     query_ids = queries.get_column("query_id").gather(found.ranking.get_column("query"))
     return Ranked(found.ranking.select(query_ids, "doc_id", "score"), found.contradicting)
