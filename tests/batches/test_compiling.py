@@ -76,7 +76,9 @@ def test_what_was_compiled_from_other_sources_is_not_used(kept: Path, tmp_path: 
     own = {"PYTHONPATH": str(sources), "NUMBA_CACHE_DIR": str(kept)}
     assert counted(**own) == [2, 0, 0, 0, 0, 0]
     assert counted(**own) == [2, 1, 1, 1, 1, 1]
-    path = sources / "goodgain" / "batches" / "kernels" / "fields.py"  # the kernels are in other files, which stay as they are
+    path = (
+        sources / "goodgain" / "batches" / "kernels" / "fields.py"
+    )  # the kernels are in other files, which stay as they are
     path.write_text(path.read_text("utf-8").replace("NEWLINE, PLUS, MINUS", "PLUS, NEWLINE, MINUS"), "utf-8")
     assert counted(**own)[0] == 0
 

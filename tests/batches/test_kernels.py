@@ -11,11 +11,13 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.query_batches import _ranked_scan
+from goodgain.batches.query_batches import _rank_documents
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, judgments_of, scanned
+from goodgain.batches.text_ranking import tabulate_scan
 from goodgain.counting.ledger import tally
-from goodgain.ranking.flattening import ranked
+from goodgain.ranking.flattening import Ranked, ranked
+from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
 from tests.support.tables import no_notices
 
 RELS = (1.8, 2.0)
@@ -100,13 +102,30 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     assert unranked is not None
     assert_frame_equal(unranked.tally, scan.tally)
     if scan.firsts is not None:
-        named = scan.with_doc_ids()
-        assert named.firsts is not None
-        there, here = _ranked_scan(named.queries, named.firsts), ranked(run.frame, order="seen")
-        assert_frame_equal(there.ranking, here.ranking.select("query_id", "doc_id", "score"))
-        assert there.contradicting == here.contradicting
+        ranking, contradicting = _rank_documents(scan, scan.firsts)
+        here = ranked(run.frame, order="seen")
+        assert_frame_equal(ranking, here.ranking.select("query_id", "doc_id", "score"))
+        assert contradicting == here.contradicting
+        same_ranking_table(scan, here, qrels)
         same_firsts(scan, qrels)
     return True
+
+
+def same_ranking_table(scan: Scan, here: Ranked, qrels: gg.Qrels) -> None:
+    """Positions and labels from the loop are those of the ranking that the readers make."""
+    assert scan.firsts is not None
+    judgments = number_judgments(qrels.frame)
+    there, contradicting = tabulate_scan(scan, scan.firsts, judgments, positions=["k_id", "k_gdeval"])
+    wanted = tabulate_ranking(here.ranking, judgments, positions=["k_id", "k_gdeval"])
+    every = pl.all().exclude("doc_id", "k_id", "k_gdeval")
+    for of_ties in ("k_id", "k_gdeval"):  # a column that is not there is the same as k
+        found, right = (
+            t.rows.select(every, of_ties if of_ties in t.rows.columns else pl.col("k").alias(of_ties))
+            for t in (there, wanted)
+        )
+        assert_frame_equal(found.sort("query", "k"), right.sort("query", "k"), check_column_order=False)
+    assert_frame_equal(there.retrieved.sort("query"), wanted.retrieved.sort("query"))
+    assert contradicting == here.contradicting
 
 
 def same_firsts(scan: Scan, qrels: gg.Qrels) -> None:

@@ -160,6 +160,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "iprec_at_recall",
+        takes=lambda parameters: math.isclose(parameters["recall"], round(parameters["recall"], 2), abs_tol=1e-12),
         remark="trec_eval 10 rounds recall * R to the nearest number instead; recall has two decimals",
     ),
     RankedDeclaration(

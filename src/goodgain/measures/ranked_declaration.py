@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, Literal
@@ -127,6 +127,15 @@ class Sums:
             .group_by("query")
             .agg(*(nw.col(name).sum() for name in self.summed), *(nw.col(name).max() for name in self.highest))
         )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that `aggregate` returns beside query."""
+        return [*self.summed, *self.highest]
+
+    def with_number_of_rows(self) -> Sums:
+        """The same with NumRet: how many rows a query has."""
+        return replace(self, summed=self.summed | {"NumRet": nw.lit(1.0)})
 
     def __bool__(self) -> bool:
         return bool(self.summed or self.highest)

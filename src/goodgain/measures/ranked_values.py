@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ir_measures
@@ -14,9 +14,17 @@ import polars as pl
 from goodgain.errors import MeasureError
 from goodgain.measures.ranked import RANKED_MEASURES
 from goodgain.measures.ranked_declaration import Ranks, Sums, read_parameters
-from goodgain.ranking.ranking_table import Judgments, name_relevant, number_judgments, tabulate_ranking
+from goodgain.ranking.engines import carried_to as carry_to
+from goodgain.ranking.engines import collected as collect
+from goodgain.ranking.ranking_table import (
+    Judgments,
+    RankingTable,
+    name_relevant,
+    number_judgments,
+    tabulate_ranking,
+)
 
-__all__ = ["RankedPlan", "aggregate_values", "plan_measures", "score_ranking"]
+__all__ = ["RankedPlan", "RankedScores", "aggregate_values", "plan_measures", "score_ranking"]
 
 _Gains = tuple[tuple[float, float], ...]
 
@@ -86,6 +94,67 @@ class RankedPlan:
         return values
 
 
+class RankedScores:
+    """Values of measures over one ranking, for a run that comes in batches of whole queries.
+
+    Args:
+        measures: measures that `takes` holds of.
+        qrels: query_id, doc_id, relevance: one row per judged document.
+    """
+
+    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame) -> None:
+        self.plan = plan_measures(measures)
+        self.judgments = number_judgments(qrels)
+        self._judged = self.judgments.count_judged(self.plan.sums.rels)
+        self._sums: list[pl.DataFrame] = []
+        self._retrieved: list[pl.DataFrame] = []
+        self._labelled: list[pl.DataFrame] = []
+        self._measures = measures
+
+    def add(self, table: RankingTable) -> None:
+        """Take what the measures need of a ranking table that shares no query with any other."""
+        if table.retrieved is None:
+            self._add_lazy(nw.from_native(table.rows))
+            return
+        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
+        self._sums.append(self.plan.sum_rows(rows, judged).to_native())
+        self._retrieved.append(table.retrieved)
+
+    def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
+        """Collect one row per query, of rows that stay on their engine: a row for every document."""
+        counting = replace(self.plan, sums=self.plan.sums.with_number_of_rows())
+        numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
+        sums = collect(counting.sum_rows(rows, carry_to(rows, nw.from_native(numbered))))
+        sums = sums.with_columns(pl.col("query").cast(pl.UInt32))
+        self._retrieved.append(sums.select("query", pl.col("NumRet").cast(pl.Int64)))
+        self._sums.append(sums.drop("NumRet"))
+
+    def add_labelled(self, ranking: pl.DataFrame, labels: pl.DataFrame) -> None:
+        """Take a batch whose documents have labels of their own, other than those of the qrels for any run.
+
+        Args:
+            ranking: query_id, doc_id, score.
+            labels: query_id, doc_id, relevance, of the queries of the ranking.
+        """
+        if not labels.is_empty():
+            self._labelled.append(score_ranking(self._measures, ranking, labels))
+
+    def finish(self) -> pl.DataFrame:
+        """Return query_id (sorted) and a Float64 column for each measure by its name; 0 for queries that no batch had."""
+        if self._labelled:
+            queries = self._judged.select("query_id")
+            return queries.join(pl.concat(self._labelled), on="query_id", how="left", maintain_order="left").fill_null(
+                0
+            )
+        sums = pl.concat(self._sums) if self._sums else _no_rows(["query", *self.plan.sums.names])
+        retrieved = pl.concat(self._retrieved) if self._retrieved else _no_rows(["query", "NumRet"])
+        return self.plan.finish_values(self._judged, retrieved, sums, self.plan.sum_ideals(self.judgments))
+
+
+def _no_rows(names: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(schema={name: pl.UInt32 if name == "query" else pl.Float64 for name in names})
+
+
 def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
     """Return the value of each measure for every judged query.
 
@@ -105,12 +174,9 @@ def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame
     >>> score_ranking([ir_measures.P @ 2, ir_measures.RR], ranking, qrels).rows()
     [('q', 0.5, 0.5)]
     """
-    plan = plan_measures(measures)
-    judgments = number_judgments(qrels)
-    judged = judgments.count_judged(plan.sums.rels)
-    table = tabulate_ranking(ranking, judgments, positions=plan.positions)
-    sums = plan.sum_rows(nw.from_native(table.rows, eager_only=True), nw.from_native(judged, eager_only=True))
-    return plan.finish_values(judged, table.retrieved, sums.to_native(), plan.sum_ideals(judgments))
+    scores = RankedScores(measures, qrels)
+    scores.add(tabulate_ranking(ranking, scores.judgments, positions=scores.plan.positions))
+    return scores.finish()
 
 
 def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 import polars as pl
@@ -17,14 +17,17 @@ POSITIONS = {
 }
 
 
-def place_documents(ranking: pl.DataFrame, *, positions: Collection[str]) -> pl.DataFrame:
+def place_documents(
+    ranking: pl.DataFrame, doc_ids: Callable[[pl.Series], pl.Series], *, positions: Collection[str]
+) -> pl.DataFrame:
     """Return the position of each document within its query, from 1.
 
     Scores that already descend need no sorting, and only tied documents have their doc_ids compared: in the order of
     their UTF-8 bytes, which is also the order of Python's strings.
 
     Args:
-        ranking: query (a number; the rows of a query stand together), doc_id, score (Float64, never NaN).
+        ranking: query (a number; the rows of a query stand together), score (Float64, never NaN).
+        doc_ids: from numbers of rows to their doc_ids; it is asked for tied documents alone.
         positions: names of `POSITIONS`.
 
     Returns:
@@ -33,12 +36,13 @@ def place_documents(ranking: pl.DataFrame, *, positions: Collection[str]) -> pl.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 
-    >>> tied = pl.DataFrame({"query": 0, "doc_id": ["a", "b", "c"], "score": [1.0, 1.0, 2.0]})
-    >>> place_documents(tied, positions=["k_id"]).to_dict(as_series=False)
+    >>> tied = pl.DataFrame({"query": 0, "score": [1.0, 1.0, 2.0]})
+    >>> doc_ids = pl.Series(["a", "b", "c"])
+    >>> place_documents(tied, doc_ids.gather, positions=["k_id"]).to_dict(as_series=False)
     {'k': [3, 2, 1], 'k_id': [2, 3, 1]}
     """
     score = pl.col("score") + 0.0  # -0.0 becomes 0.0
-    rows = ranking.select("query", "doc_id", score, single=score.cast(pl.Float32))
+    rows = ranking.select("query", score, single=score.cast(pl.Float32))
     placed = pl.DataFrame({"k": count_in_query(rows.get_column("query"))})
     out_of_order = rows.get_column("query").filter(
         rows.select(_same_as_before("query") & (pl.col("single") >= pl.col("single").shift(1))).to_series()
@@ -53,6 +57,7 @@ def place_documents(ranking: pl.DataFrame, *, positions: Collection[str]) -> pl.
     k = _written_over(placed.get_column("k"), by_score.get_column("row"), by_score.get_column("k"))
     columns = {"k": k}
     if not tied.is_empty():
+        tied = tied.with_columns(doc_ids(tied.get_column("row")).alias("doc_id"))
         for name in ("k", *sorted({*positions} - {"k"})):
             placed_by = _written_over(k, _rows_in_order(tied, *POSITIONS[name]), tied.get_column("k"))
             if name == "k" or not placed_by.equals(columns["k"]):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
+from goodgain.ranking.engines import carried_to as carry_to
 from goodgain.ranking.positions import count_in_query, place_documents
 
-__all__ = ["Judgments", "RankingTable", "number_judgments", "tabulate_ranking"]
+__all__ = ["Judgments", "RankingTable", "name_relevant", "number_judgments", "tabulate_on_engine", "tabulate_ranking"]
+
+#: The largest number of 32 bits.
+_LARGEST_SINGLE = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,14 @@ class RankingTable(NamedTuple):
     """A ranking with its labels.
 
     Attributes:
-        rows: query, doc_id, k (1..n), relevance (Float64), and k_id and k_gdeval where they differ from k. Documents
-            without a label have no row, or have null as their relevance.
-        retrieved: query, NumRet: the number of documents of each judged query that has any.
+        rows: query, k (1..n), relevance (Float64), k_id and k_gdeval where they differ from k, and doc_id where it is
+            known. Documents without a label have no row, or have null as their relevance. A lazy frame, with a row for
+            every document, where the ranking stays on its engine.
+        retrieved: query, NumRet: the number of documents of each judged query that has any; None for a lazy frame.
     """
 
-    rows: pl.DataFrame
-    retrieved: pl.DataFrame
+    rows: Any
+    retrieved: pl.DataFrame | None
 
 
 def name_relevant(rel: float) -> str:
@@ -103,7 +110,8 @@ def tabulate_ranking(
     """
     numbered = _number_queries(ranking, judgments.query_ids)
     retrieved = numbered.get_column("query").rle().struct.unnest()
-    placed = place_documents(numbered.with_columns(pl.col("score").cast(pl.Float64)), positions=positions)
+    scores = numbered.select("query", pl.col("score").cast(pl.Float64))
+    placed = place_documents(scores, numbered.get_column("doc_id").gather, positions=positions)
     rows, relevance = _find_labels(numbered, judgments.labels)
     if unjudged:
         found = pl.DataFrame({"row": rows, "relevance": relevance})
@@ -117,6 +125,39 @@ def tabulate_ranking(
     return RankingTable(
         table, retrieved.select(pl.col("value").alias("query"), pl.col("len").cast(pl.Int64).alias("NumRet"))
     )
+
+
+def tabulate_on_engine(ranking: Any, judgments: Judgments, *, positions: Collection[str] = ()) -> RankingTable:
+    """Return the ranking table of a lazy ranking, as a lazy frame of the same engine: nothing is collected.
+
+    Args:
+        ranking: a lazy frame with query_id, doc_id, score: one row per document of a query.
+        judgments: the labels, which are carried to the engine.
+        positions: the orders of tied documents that are needed beside trec_eval's.
+    """
+    rows: nw.LazyFrame[Any] = nw.from_native(ranking).select("query_id", "doc_id", "score")
+    queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
+    labels = judgments.labels.select(pl.col("query").cast(pl.Int64), "doc_id", "relevance")
+    placed = rows.join(carry_to(rows, nw.from_native(queries)), on="query_id", how="inner")
+    score = nw.col("score").cast(nw.Float64) + 0.0
+    # A score beyond 32 bits is infinite to trec_eval; some engines refuse the cast instead.
+    inside = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf)).when(score < -_LARGEST_SINGLE)
+    single = inside.then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
+    placed = placed.with_columns(score=score, single=single).with_columns(minus_score=-nw.col("score"))
+    count = nw.col("doc_id").count().over("query")
+    # Descending by both is the reverse of ascending by both.
+    columns = {
+        "k": count + 1 - _number_rows("single", "doc_id"),
+        "k_gdeval": count + 1 - _number_rows("score", "doc_id"),
+        "k_id": _number_rows("minus_score", "doc_id"),
+    }
+    placed = placed.with_columns(**{name: columns[name].cast(nw.Int64) for name in ("k", *positions)})
+    labelled = placed.join(carry_to(rows, nw.from_native(labels)), on=["query", "doc_id"], how="left")
+    return RankingTable(labelled.select("query", *dict.fromkeys(("k", *positions)), "relevance").to_native(), None)
+
+
+def _number_rows(*by: str) -> nw.Expr:
+    return nw.col("doc_id").cum_count().over("query", order_by=by)
 
 
 def _number_queries(frame: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
