@@ -195,7 +195,6 @@ WITHOUT_PROVIDER: list[ir_measures.Measure] = [
     AP(rel=0.75),
     IPrec(rel=2.2) @ 0.5,
     RBP(rel=2.2, p=0.0),
-    RBP(rel=1, p=1.0),
     SetF(rel=1.5, beta=0.0),
     nDCG(gains={0.5: 3, 1: 0.25}) @ 4,
     # trec_eval writes outside its memory where these leave a query without any label from 0

@@ -83,7 +83,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "judged_only": lambda value: isinstance(value, bool),
     "dcg": lambda value: value in ("log2", "exp-log2"),
     "gains": lambda value: isinstance(value, dict) and all(map(_is_number, [*value, *value.values()])),
-    "p": lambda value: _is_number(value) and 0 <= value <= 1,
+    "p": lambda value: _is_number(value) and 0 <= value < 1,
     "beta": lambda value: _is_number(value) and value >= 0,
     "recall": lambda value: _is_number(value) and 0 <= value <= 1,
 }
