@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from goodgain.batches.run_file import Block, RunFile
-from goodgain.files.reading import compression
+from goodgain.files.opening import compression
 from goodgain.formats.row_origins import FileLines, FrameRows, Rows, TextLines, numbered_lines
 
 __all__ = ["gathered"]

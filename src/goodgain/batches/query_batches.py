@@ -20,9 +20,8 @@ from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns
-from goodgain.formats.order import tell_contradictions
 from goodgain.formats.run import EMPTY_RUN, NO_ITERATIONS, has_repeats
-from goodgain.ranking.flattening import Ranked, ranked, rescored
+from goodgain.ranking.flattening import Ranked, ranked, rescored, tell_contradictions
 
 __all__ = ["Part", "opened", "over_parts"]
 

@@ -14,7 +14,8 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.batches.blocks import TextBlock, table_blocks, text_blocks
-from goodgain.files.reading import COMPRESSED, Content, compression, container, stem
+from goodgain.files.content import Content
+from goodgain.files.opening import COMPRESSED, compression, container, stem
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, find_columns
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.row_origins import FrameRows, Rows
@@ -35,7 +36,7 @@ class RunFile:
     """A run in a large file.
 
     Attributes:
-        path: text (also .gz) or Parquet.
+        path: text (also .gz and .zst) or Parquet.
         gaps, first: as in `read_run`.
         is_text: whether it is text.
         has_iterations: False where a Parquet file has no column of iterations.
@@ -143,7 +144,7 @@ def _large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | 
             compressed = compression(path)
             if path.suffix.lower() in COMPRESSED and not compressed:
                 return None
-            if compressed != "zst" and size > (LARGE_COMPRESSED if compressed else LARGE):
+            if size > (LARGE_COMPRESSED if compressed else LARGE):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:
             import pyarrow.parquet as pq

@@ -12,7 +12,7 @@ import click
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
 from goodgain.errors import notice
-from goodgain.files.reading import stem
+from goodgain.files.opening import stem
 from goodgain.formats.qrels import read_as_qrels
 from goodgain.formats.run import read_as_run
 

@@ -29,7 +29,7 @@ from goodgain.cli.traces import convert, dedup
 from goodgain.comparing.tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.files.writing import Outputs
-from goodgain.formats.qrels import read_as_qrels
+from goodgain.formats.qrels import looks_like_qrels, read_as_qrels
 from goodgain.measures import MEASURES
 
 __all__ = ["main", "program"]
@@ -220,7 +220,7 @@ def measures() -> None:
 @errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
     """Read a run or qrels, and say what is in it or what is wrong with it."""
-    if _is_qrels(file, columns):
+    if looks_like_qrels(Path(file), columns):
         frame = goodgain.read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
         print(
@@ -236,13 +236,6 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
         f"{results.height} results, {repeats} of them repeats"
     )
-
-
-def _is_qrels(file: str, columns: dict[str, str]) -> bool:
-    """Whether a file holds labels: by its columns, or by the fields of its first line."""
-    from goodgain.formats.detection import looks_like_qrels
-
-    return looks_like_qrels(Path(file), columns)
 
 
 @program.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -13,7 +15,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.reading import container, read_bytes, stem
+from goodgain.files.content import read_bytes
+from goodgain.files.frames import write_frame
+from goodgain.files.opening import container, stem
 from goodgain.formats.checks import no_bad_rows
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
@@ -27,15 +31,14 @@ from goodgain.formats.labels import (
     one_label_a_document,
     one_label_an_iteration,
 )
-from goodgain.formats.row_origins import shown
+from goodgain.formats.row_origins import numbered_lines, shown
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table, write_table
+from goodgain.formats.tables import read_table
 from goodgain.formats.text import QRELS_TEXT, read_text
-from goodgain.formats.trec import write_trec
 from goodgain.ranking.engines import collected
 from goodgain.schema import QRELS
 
-__all__ = ["Judgment", "Qrels", "read_as_qrels", "read_qrels", "write_qrels"]
+__all__ = ["Judgment", "Qrels", "looks_like_qrels", "read_as_qrels", "read_qrels", "write_qrels"]
 
 
 class Judgment(NamedTuple):
@@ -256,6 +259,36 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
         raise InputError(f"{dataset_id}: ir_datasets could not give its qrels ({error}); give a file") from error
 
 
+def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
+    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line.
+
+    Args:
+        path: the file.
+        columns: name in the file -> name here, for columns with other names.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    names = {name for name, ours in (columns or {}).items() if ours == "relevance"} | {"relevance"}
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
+    kind = container(path)
+    content = read_bytes(path)
+    if kind in ("parquet", "arrow"):
+        scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
+        try:
+            return not names.isdisjoint(scan(io.BytesIO(content.data)))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{path}: is no readable {kind} file; write it again") from error
+    first = next(numbered_lines(content), (0, b""))[1]
+    if kind == "jsonl":
+        try:
+            return not names.isdisjoint(json.loads(first))
+        except (ValueError, TypeError, RecursionError):
+            return False
+    return len(first.split()) == len(QRELS_TEXT.fields)
+
+
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
@@ -266,9 +299,4 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
         InputError: the file cannot be written.
     """
     source = read_qrels(qrels)
-    target = Path(path)
-    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
-    if container(target) == "text":
-        write_trec(frame, target)
-    else:
-        write_table(frame, target)
+    write_frame(source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0")), Path(path))

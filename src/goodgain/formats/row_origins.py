@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goodgain.files.reading import Content, open_stream
+from goodgain.files.content import Content
+from goodgain.files.opening import open_stream
 
 __all__ = ["WHITE", "FileLines", "FrameRows", "Rows", "TextLines", "numbered_lines", "shown"]
 

@@ -12,21 +12,21 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.reading import container, read_bytes, stem
+from goodgain.files.content import read_bytes
+from goodgain.files.frames import write_frame
+from goodgain.files.opening import container, stem
 from goodgain.formats.checks import no_bad_rows, one_tag_per_query
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
-from goodgain.formats.order import put_in_order, tell_contradictions, tell_ties
 from goodgain.formats.row_origins import Rows
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table, write_table
+from goodgain.formats.tables import read_table
 from goodgain.formats.text import RUN_TEXT, read_text
-from goodgain.formats.trec import write_trec
 from goodgain.ranking.engines import collected, deferred
-from goodgain.ranking.flattening import ranked, with_ranks
-from goodgain.ranking.lazy_flattening import ranked_here, ranked_there
+from goodgain.ranking.flattening import ranked, tell_contradictions, with_ranks
+from goodgain.ranking.lazy_flattening import put_in_order, ranked_here, ranked_there, tell_ties
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [
@@ -304,9 +304,8 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     source = read_run(run)
     target = Path(path)
     frame = source.rows
-    if container(target) != "text":
-        write_table(frame, target)
-        return
-    name = tag or source.name or "goodgain"
-    tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)
-    write_trec(frame.select("query_id", "iteration", "doc_id", "rank", "score", tags.alias("tag")), target)
+    if container(target) == "text":
+        name = tag or source.name or "goodgain"
+        tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)
+        frame = frame.select("query_id", "iteration", "doc_id", "rank", "score", tags.alias("tag"))
+    write_frame(frame, target)

@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.reading import Content, container, read_bytes
-from goodgain.files.writing import written_whole
+from goodgain.files.content import Content, read_bytes
+from goodgain.files.opening import container
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.row_origins import FrameRows, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 from goodgain.schema import Table
 
-__all__ = ["read_table", "write_table"]
+__all__ = ["read_table"]
 
 
 def read_table(path: Path, table: Table, *, errors: str, columns: Columns | None = None) -> OpenFrame:
@@ -129,15 +129,3 @@ def _is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def write_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as Parquet, Arrow or JSON Lines, by the ending of the name; whole or not at all."""
-    kind = container(path)
-    with written_whole(path) as out:
-        if kind == "parquet":
-            frame.write_parquet(out)
-        elif kind == "arrow":
-            frame.write_ipc(out)
-        else:
-            frame.write_ndjson(out)

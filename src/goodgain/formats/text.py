@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.reading import Content
+from goodgain.files.content import Content
 from goodgain.formats.row_origins import WHITE, TextLines, numbered_lines, shown
 from goodgain.formats.skipped import Skipped
 
@@ -19,7 +19,6 @@ __all__ = ["QRELS_TEXT", "RUN_TEXT", "TextTable", "read_text", "separator_of"]
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True)

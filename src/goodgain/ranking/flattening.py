@@ -6,10 +6,20 @@ from typing import Literal, NamedTuple, get_args
 
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["ORDERS", "Order", "Ranked", "check_order", "flattened", "ranked", "rescored", "with_ranks"]
+__all__ = [
+    "ORDERS",
+    "Order",
+    "Ranked",
+    "check_order",
+    "flattened",
+    "ranked",
+    "rescored",
+    "tell_contradictions",
+    "with_ranks",
+]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -91,6 +101,15 @@ def rescored(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranked:
         .sort("query", "place")
     )
     return Ranked(ranking, counted.filter(~asis & pl.col("rising")).height)
+
+
+def tell_contradictions(queries: int) -> None:
+    """Give a notice if there are queries in which ranks made a ranking that the scores contradict."""
+    if queries:
+        notice(
+            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
+            "the ranking follows the ranks; if the scores are right, number the ranks by them"
+        )
 
 
 def check_order(order: str) -> None:

@@ -6,16 +6,18 @@ memory leaves it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
+from goodgain.errors import notice
 from goodgain.ranking.engines import collected
 from goodgain.ranking.flattening import check_order, ranked, with_ranks
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["LazilyRanked", "ranked_here", "ranked_there"]
+__all__ = ["LazilyRanked", "put_in_order", "ranked_here", "ranked_there", "tell_ties"]
 
 _IN_ITERATION = ("query_id", "iteration")
 
@@ -55,6 +57,22 @@ def ranked_here(run: nw.LazyFrame[Any], *, order: str) -> LazilyRanked:
     flagged = collected(_flagged(run, order)).sort("query_id", "rank", "doc_id")  # these engines keep no order
     facts = _facts(nw.from_native(flagged.lazy()))
     return LazilyRanked(flagged.select(_columns(run)), *facts)
+
+
+def put_in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows of an engine that keeps no order: by rank, and ties of rank by doc_id, with a notice."""
+    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
+    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
+    if "rank" in rows.columns or "score" not in rows.columns:
+        tell_ties(tied, rows.columns)
+    return rows.sort(*key, "doc_id")
+
+
+def tell_ties(results: int, columns: Sequence[str]) -> None:
+    """Give a notice if there are results whose order is that of their doc_ids."""
+    if results:
+        reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
+        notice(f"{results} results {reason}, and the frame keeps no order of rows: they are ordered by doc_id")
 
 
 def _in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]) -> pl.LazyFrame:
