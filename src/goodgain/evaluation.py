@@ -13,17 +13,16 @@ import narwhals as nw
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.batches.query_batches import Part, opened, over_parts
-from goodgain.batches.run_file import RunFile
+from goodgain.batches.query_batches import Part, over_parts
+from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import labelled
 from goodgain.classic.scores import Classic, classic_scores
 from goodgain.counting.coverage import Extent, extent_of, tell, tell_unreached
 from goodgain.counting.ledger import Counts, count, finished, pools_of
 from goodgain.errors import InputError, MeasureError, notice
 from goodgain.formats import Qrels, Run, read_run
-from goodgain.formats.column_names import Columns, check_columns_used
-from goodgain.formats.qrels import read_as_qrels
-from goodgain.formats.run import NO_ITERATIONS, describe_likely_iteration
+from goodgain.formats.column_names import Columns
+from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
 from goodgain.measures import MEASURES
 from goodgain.measures.batch_scores import PartScores
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
@@ -38,7 +37,6 @@ __all__ = [
     "flatten",
     "good_gain_scores",
     "ledger",
-    "open_both",
     "score_run",
     "used_thresholds",
 ]
@@ -126,7 +124,7 @@ def evaluate(
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures)
-    searched, judged = open_both(qrels, run, columns)
+    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     tell_unreached(judged.frame, used_thresholds(asked))
     return score_run(judged, searched, asked, order=order, provider=provider)
 
@@ -175,14 +173,6 @@ def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict
     return scored(measures, counts)
 
 
-def open_both(qrels: Any, run: Any, columns: Columns | None) -> tuple[Run | RunFile, Qrels]:
-    """Open a run, and read qrels, whose columns may have names of the user's own."""
-    searched = run if isinstance(run, (Run, RunFile)) else opened(run, columns=columns)
-    judged = qrels if isinstance(qrels, Qrels) else read_as_qrels(qrels, columns=columns)
-    check_columns_used(columns or {}, searched, judged)
-    return searched, judged
-
-
 def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
     """Say where a run has no iterations, and measures are asked for that look at them.
 
@@ -190,12 +180,11 @@ def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) ->
         InputError: a column looks like the iteration, and was not read as one: its searches would count as one.
     """
     if run.likely_iteration is not None:
-        sentence = describe_likely_iteration(run.likely_iteration)
         if measures:
-            raise InputError(f"the run has no column iteration: {sentence}")
-        notice(f"{sentence}; it was read as a run of one iteration a query")
+            raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
+        warn_of_likely_iteration(run)
     elif not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
-        notice(NO_ITERATIONS)
+        warn_of_missing_iterations(run)
 
 
 def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
@@ -296,7 +285,7 @@ def ledger(
     asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
     base_measure = MEASURES["CG"](rel=rel)
     base = base_measure.rel
-    searched, judged = open_both(qrels, run, columns)
+    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     check_iterations(searched, [base_measure, *asked])
     tell_unreached(judged.frame, used_thresholds([base_measure, *asked]))
     rels = sorted({base, *thresholds(asked)})

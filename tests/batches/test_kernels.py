@@ -10,9 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches import text_counting
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.kernels import lines as lines_kernel
 from goodgain.batches.query_batches import _ranked_scan
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import judgments_of, scanned
@@ -165,8 +163,3 @@ def test_a_last_line_without_an_end_is_a_line() -> None:
 def test_qrels_in_any_order_of_queries_give_the_same() -> None:
     shuffled = gg.read_qrels(QRELS.frame.sample(fraction=1, shuffle=True, seed=2).select(pl.exclude("iteration")))
     assert compared(b"".join(lines(Random(4))), shuffled)
-
-
-def test_the_loop_fills_as_many_columns_as_are_named() -> None:
-    widths = lines_kernel.QUERIES, lines_kernel.COUNTS, lines_kernel.FIRSTS
-    assert widths == tuple(map(len, (text_counting._QUERIES, text_counting._COUNTS, text_counting._FIRSTS)))

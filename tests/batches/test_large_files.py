@@ -9,12 +9,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 import zstandard
+from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.batches import run_file, text_counting
 from goodgain.batches.blocks import text_blocks
 from goodgain.batches.run_file import RunFile
+from goodgain.cli.program import program
 from goodgain.files.content import Content, read_bytes
 from goodgain.files.opening import open_stream
 from tests.evaluation.test_against_oracle import all_cases
@@ -273,6 +275,27 @@ def test_a_large_file_is_read_in_blocks_without_being_asked(tmp_path: Path, monk
     assert gg.evaluate(qrels, path, "CG SRE").mean() == gg.evaluate(qrels, gg.read_run(path), "CG SRE").mean()
 
 
+def test_the_command_compare_reads_large_files_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "agent.run"
+    path.write_text("".join(LINES))
+    (tmp_path / "other.run").write_text("q7 1 d1 1 1.0 t\n")
+    (tmp_path / "qrels.txt").write_text("q7 0 d1 3\nq8 0 d2 2\n")
+    command = ["compare", str(tmp_path / "qrels.txt"), str(path), str(tmp_path / "other.run"), "-m", "CG nDCG@10"]
+    with no_notices():
+        at_once = CliRunner().invoke(program, command)
+
+    def read_small(source: str, **options: object) -> gg.Run:
+        assert source != str(path), "read at once"
+        return gg.read_run(source)
+
+    monkeypatch.setattr(run_file, "LARGE", 100)
+    monkeypatch.setattr(run_file, "load_run", read_small)
+    with no_notices():
+        by_blocks = CliRunner().invoke(program, command)
+    assert by_blocks.exit_code == at_once.exit_code == 0
+    assert by_blocks.stdout == at_once.stdout
+
+
 def test_measures_of_the_users_own_get_all_queries_at_once(tmp_path: Path) -> None:
     import ir_measures
 
@@ -311,6 +334,7 @@ def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> No
     large = in_blocks(path, block=320, is_text=False, has_iterations=False)
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.evaluate({"q7": {"d1": 2}}, large, "CG")
+        gg.evaluate({"q7": {"d1": 2}}, large, "CG@2")
     assert [str(notice.message)[:30] for notice in told] == ["no iterations in this run: rea"]
 
 

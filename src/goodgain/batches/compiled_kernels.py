@@ -23,10 +23,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["kernels"]
+__all__ = ["COUNT_COLUMNS", "FIRST_COLUMNS", "QUERY_COLUMNS", "kernels"]
 
 #: What an argument of a kernel points to, by the name of its type; any other is a whole number.
 _ELEMENTS = {"Bytes": np.uint8, "Ints": np.int64, "Hashes": np.uint64, "Floats": np.float64}
+#: Columns of the tables that the kernel `scan_lines` fills (of counts, GR for each threshold follows): of queries, counts
+#: and first occurrences. They stand here because importing the kernels loads numba.
+QUERY_COLUMNS = ("offset", "length", "rising")
+COUNT_COLUMNS = ("query", "iteration", "R", "UR", "Unjudged")
+FIRST_COLUMNS = ("query", "row", "offset", "length", "iteration", "rank")
 _SOURCES = [Path(__file__), *sorted(Path(__file__).with_name("kernels").glob("*.py"))]
 _OUTSIDE = re.compile(r"^declare (?!.*@llvm\.)|^@.* = external", re.MULTILINE)  # what a text needs and does not hold
 _once = Lock()

@@ -6,24 +6,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import polars as pl
 
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.compiled_kernels import kernels
 from goodgain.batches.partition import gathered
-from goodgain.batches.run_file import Block, RunFile, open_run
+from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, judgments_of, scanned
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns
-from goodgain.formats.run import EMPTY_RUN, NO_ITERATIONS, has_repeats
+from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations
 from goodgain.ranking.flattening import Ranked, ranked, rescored, tell_contradictions
 
-__all__ = ["Part", "opened", "over_parts"]
+__all__ = ["Part", "over_parts"]
 
 Result = TypeVar("Result")
 
@@ -49,21 +46,6 @@ class _ScatteredError(Exception):
     """Rows of one query stand in several blocks of a file."""
 
 
-def opened(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
-) -> Run | RunFile:
-    """What `open_run` gives; a large file will be scanned, and what that needs is loaded while others read."""
-    run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-    if isinstance(run, RunFile) and run.is_plain:
-        Thread(target=_load, daemon=True).start()
-    return run
-
-
-def _load() -> None:
-    with suppress(ImportError):  # raised again where they are needed
-        kernels()
-
-
 def over_parts(
     run: Run | RunFile,
     qrels: Qrels,
@@ -84,15 +66,14 @@ def over_parts(
     if isinstance(run, Run):
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
         return consume(iter([Part(tallied, None if order is None else run.flattened(order), run)]))
-    label = str(run.path)
     with suppress(_ScatteredError):
-        return consume(_parts(run.blocks(), qrels, rels, order, label=label))
+        return consume(_parts(run, run.blocks(), qrels, rels, order))
     # out of reach of the error, which holds all of the first attempt
-    return consume(_parts(gathered(run), qrels, rels, order, label=label))
+    return consume(_parts(run, gathered(run), qrels, rels, order))
 
 
 def _parts(
-    blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None, *, label: str
+    file: RunFile, blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], order: str | None
 ) -> Iterator[Part]:
     contradicting = 0
     repeats_without_iterations = False
@@ -116,10 +97,10 @@ def _parts(
         contradicting += found.contradicting if found else 0
         yield Part(tallied, found.ranking if found else None, run)
     if not met:
-        notice(f"{label}: {EMPTY_RUN}")
+        notice(f"{file.path}: {EMPTY_RUN}")
     tell_contradictions(contradicting)
     if repeats_without_iterations:
-        notice(NO_ITERATIONS)
+        warn_of_missing_iterations(file)
 
 
 def _scanned(

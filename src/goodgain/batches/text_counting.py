@@ -9,15 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from goodgain.batches.compiled_kernels import kernels
+from goodgain.batches.compiled_kernels import COUNT_COLUMNS, FIRST_COLUMNS, QUERY_COLUMNS, kernels
 from goodgain.formats.text import RUN_TEXT, separator_of
 
 __all__ = ["Judgments", "Scan", "judgments_of", "scanned"]
-
-#: Columns of what `scan_lines` fills (of counts, GR for each threshold follows).
-_QUERIES = ("offset", "length", "rising")
-_COUNTS = ("query", "iteration", "R", "UR", "Unjudged")
-_FIRSTS = ("query", "row", "offset", "length", "iteration", "rank")
 
 _PIECE = 2**20
 _NOT_ASCII = 128
@@ -100,8 +95,11 @@ def scanned(
         return None
     data = np.frombuffer(text, np.uint8)
     lines = kernels()["count_lines"](data, len(data))
-    queries, counts = np.empty((lines, len(_QUERIES)), np.int64), np.empty((lines, len(_COUNTS) + len(rels)), np.int64)
-    firsts, gains = np.empty((lines, len(_FIRSTS)), np.int64), np.empty((lines, len(rels)))
+    queries, counts = (
+        np.empty((lines, len(QUERY_COLUMNS)), np.int64),
+        np.empty((lines, len(COUNT_COLUMNS) + len(rels)), np.int64),
+    )
+    firsts, gains = np.empty((lines, len(FIRST_COLUMNS)), np.int64), np.empty((lines, len(rels)))
     filled = np.zeros(4, np.int64)
     room, rows = _ROOM, -2
     while rows == -2:
@@ -121,7 +119,7 @@ def scanned(
     if not query_ids.is_unique().all():
         return None
     counts, gains = counts[:segments], gains[:segments]
-    names = (*_COUNTS, *(f"GR{k}" for k in range(len(rels))))
+    names = (*COUNT_COLUMNS, *(f"GR{k}" for k in range(len(rels))))
     tallied = pl.DataFrame(dict(zip(names, counts.T, strict=True)) | {f"G{k}": g for k, g in enumerate(gains.T)})
     if not in_order:
         tallied = tallied.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
@@ -140,7 +138,7 @@ def scanned(
 
 
 def _firsts(data: Any, firsts: Any, scores: Any) -> pl.DataFrame:
-    columns = dict(zip(_FIRSTS, firsts.T, strict=True))
+    columns = dict(zip(FIRST_COLUMNS, firsts.T, strict=True))
     doc_ids = _texts(data, columns.pop("offset"), columns.pop("length"))
     return pl.DataFrame(columns | {"doc_id": doc_ids, "score": scores[columns["row"]]})
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+from goodgain.batches.run_file import open_run
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
 from goodgain.errors import notice
 from goodgain.files.opening import stem
-from goodgain.formats.qrels import read_as_qrels
-from goodgain.formats.run import read_as_run
+from goodgain.formats.qrels import load_qrels
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "system_names"]
 
@@ -71,11 +71,11 @@ def compare_files(
     """Compare runs given as files; settings are those of `goodgain.compare`."""
     lines = [parse_requirement(text) for text in required]
     names = system_names(runs)
-    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    read = [read_as_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
+    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    opened = [open_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
     comparison = compare(
         judged,
-        dict(zip(names, read, strict=True)),
+        dict(zip(names, opened, strict=True)),
         [*measures, *(line.measure for line in lines)],
         baseline=baseline or _yardstick(lines, names),
         columns=columns,

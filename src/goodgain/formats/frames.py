@@ -15,7 +15,7 @@ from goodgain.formats.row_origins import FrameRows, Rows
 from goodgain.ranking.engines import collected
 from goodgain.schema import QRELS, Table
 
-__all__ = ["Frame", "OpenFrame", "open_frame", "typed"]
+__all__ = ["Frame", "OpenFrame", "open_frame", "to_nested_dict", "typed"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -145,6 +145,24 @@ def _columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
             except OverflowError:
                 raise InputError(f"the {table.name} has a {name} beyond all floats; correct it") from None
     return pl.DataFrame(series)
+
+
+def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    """Return {query_id: {doc_id: value}}, queries in the order of their first rows.
+
+    >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'q': {'a': 2.0, 'b': 1.0}}
+    """
+    queries = frame.get_column("query_id").rle().struct.unnest()
+    if not queries.get_column("value").is_unique().all():
+        first = frame.with_row_index("row").select(pl.col("row").min().over("query_id")).to_series()
+        return to_nested_dict(frame.sort(first, maintain_order=True), value)
+    doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
+    ends = queries.get_column("len").cum_sum()
+    return {
+        query_id: dict(zip(doc_ids[end - length : end], values[end - length : end], strict=True))
+        for length, query_id, end in zip(queries.get_column("len"), queries.get_column("value"), ends, strict=True)
+    }
 
 
 def typed(frame: Frame, table: Table) -> Frame:

@@ -38,7 +38,7 @@ from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.ranking.engines import collected
 from goodgain.schema import QRELS
 
-__all__ = ["Judgment", "Qrels", "looks_like_qrels", "read_as_qrels", "read_qrels", "write_qrels"]
+__all__ = ["Judgment", "Qrels", "load_qrels", "looks_like_qrels", "read_qrels", "write_qrels"]
 
 
 class Judgment(NamedTuple):
@@ -168,15 +168,18 @@ def read_qrels(
     >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
     Qrels(1 queries, 2 labels)
     """
-    judged = read_as_qrels(source, labels=labels, errors=errors, columns=columns)
+    judged = load_qrels(source, labels=labels, errors=errors, columns=columns)
     check_columns_used(columns or {}, judged)
     return judged
 
 
-def read_as_qrels(
+def load_qrels(
     source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
 ) -> Qrels:
-    """`read_qrels`, for callers that read a run with the same `columns` too: a name may be missing here."""
+    """Read qrels as `read_qrels` does, but allow names in `columns` that they lack.
+
+    A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`).
+    """
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
             raise InputError(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import narwhals as nw
 import polars as pl
@@ -20,7 +20,6 @@ from goodgain.formats.column_names import Columns, FoundColumns, check_columns, 
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, open_frame, typed
 from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
-from goodgain.formats.row_origins import Rows
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table
 from goodgain.formats.text import RUN_TEXT, read_text
@@ -35,15 +34,17 @@ __all__ = [
     "check_run_options",
     "describe_likely_iteration",
     "has_repeats",
-    "read_as_run",
+    "load_run",
     "read_run",
     "run_of",
+    "warn_of_likely_iteration",
+    "warn_of_missing_iterations",
     "write_run",
 ]
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
-NO_ITERATIONS = (
+_NO_ITERATIONS = (
     "no iterations in this run: read it with goodgain.read_run, or, where a column of another name numbers them, pass "
     "columns={'that name': 'iteration'}"
 )
@@ -70,6 +71,7 @@ class Run(PandasFacade):
         has_iterations: False where the source had no column of iterations.
         likely_iteration: a column of the source that looks like the iteration, where none was one.
         renamed: the columns of the source that `columns=` renamed.
+        warned: notices that were given about this run, so that none is given twice.
     """
 
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
@@ -87,6 +89,7 @@ class Run(PandasFacade):
         self.has_iterations = has_iterations
         self.likely_iteration = columns.likely_iteration if columns else None
         self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
+        self.warned: set[str] = set()
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -182,17 +185,21 @@ def read_run(
     >>> run.frame["doc_id"].to_list()
     ['d1', 'd2']
     """
-    run = read_as_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+    run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
     check_columns_used(columns or {}, run)
-    if run.likely_iteration is not None and run is not source:
-        notice(f"{describe_likely_iteration(run.likely_iteration)}; it was read as a run of one iteration a query")
+    warn_of_likely_iteration(run)
     return run
 
 
-def read_as_run(
+def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """`read_run`, for callers that say themselves what a run without iterations means to them."""
+    """Read a run as `read_run` does, and leave two checks to the caller, who may know more than this source.
+
+    A name in `columns` may be one of the qrels, which are read with the same `columns` (`check_columns_used`). And a
+    column that looks like the iteration (`Run.likely_iteration`) is an error where measures need the iteration, and
+    worth a notice elsewhere (`warn_of_likely_iteration`).
+    """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
@@ -200,8 +207,37 @@ def read_as_run(
     return run_of(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
+class _MayLackIterations(Protocol):
+    """A run, eager or in batches."""
+
+    @property
+    def likely_iteration(self) -> str | None: ...
+
+    @property
+    def warned(self) -> set[str]: ...
+
+
+def warn_of_missing_iterations(run: _MayLackIterations) -> None:
+    """Give the notice that a run has no iterations where it needs them, once for each run."""
+    _warn_once(run, _NO_ITERATIONS)
+
+
+def warn_of_likely_iteration(run: _MayLackIterations) -> None:
+    """Give a notice if a column of the run looks like the iteration and was not read as it, once for each run."""
+    if run.likely_iteration is not None:
+        sentence = describe_likely_iteration(run.likely_iteration)
+        _warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
+
+
+def _warn_once(run: _MayLackIterations, text: str) -> None:
+    """Reading and scoring may both find the same thing about a run; only the first of them says it."""
+    if text not in run.warned:
+        run.warned.add(text)
+        notice(text)
+
+
 def describe_likely_iteration(column: str) -> str:
-    """The sentence about a column that looks like the iteration, and was not read as one."""
+    """Return the sentence about a column that looks like the iteration and was not read as it."""
     return (
         f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}} "
         f"(--columns {column}=iteration), or, if it is not, rename it"
@@ -234,34 +270,21 @@ def run_of(
         one_tag_per_query(opened, rows)
     opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(opened, nw.LazyFrame):
-        is_told = has_iterations or found.likely_iteration is not None
-        lazy = _check_lazy_rows(opened, rows, has_iterations=has_iterations, is_told=is_told, gaps=gaps, first=first)
-        return Run(lazy.to_native(), name=name, has_iterations=has_iterations, columns=found)
-    frame = with_ranks(opened.to_native())
-    if gaps == "empty" and has_iterations:
-        frame = empty_iterations_added(frame, first=first)
-    if frame.is_empty() and not is_part:
+        if gaps == "empty" and has_iterations:
+            opened = empty_iterations_added_there(opened, first=first)
+        is_empty = not len(collected(opened.select("query_id").head(1)))
+        run = Run(opened.to_native(), name=name, has_iterations=has_iterations, columns=found)
+    else:
+        frame = with_ranks(opened.to_native())
+        if gaps == "empty" and has_iterations:
+            frame = empty_iterations_added(frame, first=first)
+        is_empty = frame.is_empty()
+        run = Run(frame, name=name, has_iterations=has_iterations, columns=found)
+    if is_empty and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(frame):
-        notice(NO_ITERATIONS)
-    return Run(frame, name=name, has_iterations=has_iterations, columns=found)
-
-
-def _check_lazy_rows(
-    frame: nw.LazyFrame[Any], rows: Rows, *, has_iterations: bool, is_told: bool, gaps: str, first: int
-) -> nw.LazyFrame[Any]:
-    """The rows of a run that stay on their engine; what must be known of them is asked there."""
-    if gaps == "empty" and has_iterations:
-        frame = empty_iterations_added_there(frame, first=first)
-    if not len(collected(frame.select("query_id").head(1))):
-        notice(f"{rows.label}: {EMPTY_RUN}")
-    if not is_told:
-        results = (
-            frame.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-        )
-        if len(collected(results.filter(nw.col("times") > 1).head(1))):
-            notice(NO_ITERATIONS)
-    return frame
+    if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(run.frame):
+        warn_of_missing_iterations(run)
+    return run
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
@@ -287,9 +310,14 @@ def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, Ope
     return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
-def has_repeats(frame: pl.DataFrame) -> bool:
-    results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
-    return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
+def has_repeats(frame: Any) -> bool:
+    """Tell whether a document stands twice in a query, wherever the rows are."""
+    if isinstance(frame, pl.DataFrame):
+        results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
+        return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
+    lazy: nw.LazyFrame[Any] = nw.from_native(frame)
+    documents = lazy.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
+    return bool(len(collected(documents.filter(nw.col("times") > 1).head(1))))
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:

@@ -16,7 +16,7 @@ from goodgain.counting.coverage import tell_unreached
 from goodgain.errors import notice
 from goodgain.evaluation import counted, good_gain_scores, used_thresholds
 from goodgain.formats import Qrels, Run, read_qrels
-from goodgain.formats.run import read_as_run
+from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.values import thresholds
@@ -61,7 +61,7 @@ class GoodgainEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Every (measure, query of the qrels): a default for absent queries would be wrong for some measures."""
-        searched = read_as_run(_NOTHING if _has_no_rows(run) else run)
+        searched = load_run(_NOTHING if _has_no_rows(run) else run)
         if not isinstance(run, Run):
             _tell_of_plain_iterations(searched)
         tell_unreached(self._qrels.frame, used_thresholds(self._measures))

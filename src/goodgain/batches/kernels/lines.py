@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from goodgain.batches.compiled_kernels import COUNT_COLUMNS, FIRST_COLUMNS, QUERY_COLUMNS
 from goodgain.batches.kernels.arguments import Bytes, Floats, Hashes, Ints, inlined
 from goodgain.batches.kernels.fields import (
     MINUS,
@@ -23,10 +24,11 @@ from goodgain.batches.kernels.fields import (
 )
 from goodgain.batches.kernels.judgments import number_of
 
-__all__ = ["COUNTS", "FIRSTS", "KNOWN", "QUERIES", "copy_texts", "count_lines", "scan_lines"]
+__all__ = ["copy_texts", "count_lines", "scan_lines"]
 
-#: How many columns there are in what is filled; of the counts, GR for each threshold follows.
-QUERIES, COUNTS, FIRSTS, KNOWN = 3, 5, 6, 4
+#: How many columns the tables have that are filled; in counts, GR for each threshold follows.
+QUERIES, COUNTS, FIRSTS = len(QUERY_COLUMNS), len(COUNT_COLUMNS), len(FIRST_COLUMNS)
+KNOWN = 4  # of a document: offset, length, judgment, row of counts where it was first returned
 _DIGITS = 15  # of a whole number: more may not fit where it is kept
 
 
@@ -124,7 +126,9 @@ def scan_lines(
     iteration = rank = -1
     score = 0.0
     width = COUNTS + rel_count
-    base = count = 0  # a document is base + its position in `known`: less is of a query before, and as good as empty
+    # A slot of `table` has base + the position of a document in `known`. Slots below `base` belong to earlier queries and
+    # count as empty, so the table is never cleared.
+    base = count = 0
     mask = 2 * room - 1
     position = 0
     while position < size:
