@@ -17,8 +17,8 @@ from goodgain.batches.query_batches import Part, over_parts
 from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import labelled
 from goodgain.classic.scores import Classic, classic_scores
-from goodgain.counting.coverage import Extent, extent_of, tell, tell_unreached
-from goodgain.counting.ledger import Counts, count, finished, pools_of
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading, warn_if_no_label_reaches
+from goodgain.counting.ledger import Counts, count, count_pools, ledger_and_pools
 from goodgain.errors import InputError, MeasureError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
@@ -125,7 +125,7 @@ def evaluate(
     """
     asked = parse_measures(measures)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    tell_unreached(judged.frame, used_thresholds(asked))
+    warn_if_no_label_reaches(judged.frame, used_thresholds(asked))
     return score_run(judged, searched, asked, order=order, provider=provider)
 
 
@@ -137,9 +137,9 @@ def score_run(
     theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
     rels = thresholds(ours) or [DEFAULT_REL]
 
-    pools = pools_of(judged.frame, rels=rels, labels=judged.labels)
+    pools = count_pools(judged.frame, rels=rels, labels=judged.labels)
 
-    def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame, Extent]:
+    def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame, Coverage]:
         good_gain = PartScores(ours, pools, rels)
         classic = classic_scores(theirs, labelled(map(good_gain.add, parts), judged), provider=provider)
         for part in parts:  # whatever the hosts left, having no ranking to score
@@ -148,7 +148,7 @@ def score_run(
 
     check_iterations(searched, ours)
     classic, values, extent = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
-    tell(extent, labels=judged.labels)
+    warn_if_misleading(extent, labels=judged.labels)
     values, classic_values = _finite(values), _finite(classic.per_query)
     means = _means_of_hosts(classic, classic_values)
     means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
@@ -196,7 +196,7 @@ def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts
     if run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-    tell(extent_of(counts), labels=qrels.labels)
+    warn_if_misleading(measure_coverage(counts), labels=qrels.labels)
     return counts
 
 
@@ -235,7 +235,7 @@ def _long(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def _signature(
-    extent: Extent, *, labels: str | None, rels: Sequence[float] | None, order: str | None
+    extent: Coverage, *, labels: str | None, rels: Sequence[float] | None, order: str | None
 ) -> dict[str, Any]:
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     if rels is not None:
@@ -287,13 +287,13 @@ def ledger(
     base = base_measure.rel
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     check_iterations(searched, [base_measure, *asked])
-    tell_unreached(judged.frame, used_thresholds([base_measure, *asked]))
+    warn_if_no_label_reaches(judged.frame, used_thresholds([base_measure, *asked]))
     rels = sorted({base, *thresholds(asked)})
     tallied = over_parts(
         searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None
     )
-    counts = finished(tallied, pools_of(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    tell(extent_of(counts), labels=judged.labels)
+    counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -333,7 +333,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     """
     searched = read_run(run, columns=columns)
     if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
-        return searched.flattened_there(order)
+        return searched.flatten_lazily(order)
     return _like(searched.flattened(order), run)
 
 

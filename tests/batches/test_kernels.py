@@ -15,7 +15,7 @@ from goodgain.batches.query_batches import _ranked_scan
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import judgments_of, scanned
 from goodgain.counting.ledger import tally
-from goodgain.ranking.flattening import ranked
+from goodgain.ranking.flattening import rank_run
 from tests.support.tables import no_notices
 
 RELS = (1.8, 2.0)
@@ -100,7 +100,7 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     assert unranked is not None
     assert_frame_equal(unranked.tally, scan.tally)
     if scan.firsts is not None:
-        there, here = _ranked_scan(scan.queries, scan.firsts), ranked(run.frame, order="seen")
+        there, here = _ranked_scan(scan.queries, scan.firsts), rank_run(run.frame, order="seen")
         assert_frame_equal(there.ranking, here.ranking.select("query_id", "doc_id", "score"))
         assert there.contradicting == here.contradicting
     return True

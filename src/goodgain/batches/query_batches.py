@@ -11,14 +11,14 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.partition import gathered
+from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, judgments_of, scanned
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations
-from goodgain.ranking.flattening import Ranked, ranked, rescored, tell_contradictions
+from goodgain.ranking.flattening import Ranking, rank_run, rescore, warn_if_scores_contradict
 
 __all__ = ["Part", "over_parts"]
 
@@ -69,7 +69,7 @@ def over_parts(
     with suppress(_ScatteredError):
         return consume(_parts(run, run.blocks(), qrels, rels, order))
     # out of reach of the error, which holds all of the first attempt
-    return consume(_parts(run, gathered(run), qrels, rels, order))
+    return consume(_parts(run, partition_by_query(run), qrels, rels, order))
 
 
 def _parts(
@@ -79,7 +79,7 @@ def _parts(
     repeats_without_iterations = False
     met: set[str] = set()
     for block, scan in _scanned(blocks, qrels, rels, with_ranking=order == "seen"):
-        found: Ranked | None = None
+        found: Ranking | None = None
         if scan is not None:
             tallied, run = scan.tally, None
             if order == "seen" and scan.firsts is not None:
@@ -89,7 +89,7 @@ def _parts(
             tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
             repeats_without_iterations |= not run.has_iterations and has_repeats(run.frame)
         if order is not None and found is None:
-            found = ranked(block.run.rows, order=order)
+            found = rank_run(block.run.rows, order=order)
         query_ids = tallied.get_column("query_id").unique().to_list()
         if not met.isdisjoint(query_ids):
             raise _ScatteredError
@@ -98,7 +98,7 @@ def _parts(
         yield Part(tallied, found.ranking if found else None, run)
     if not met:
         notice(f"{file.path}: {EMPTY_RUN}")
-    tell_contradictions(contradicting)
+    warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
         warn_of_missing_iterations(file)
 
@@ -140,9 +140,9 @@ def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan
     return block, None if future is None else future.result()
 
 
-def _ranked_scan(queries: pl.DataFrame, firsts: pl.DataFrame) -> Ranked:
+def _ranked_scan(queries: pl.DataFrame, firsts: pl.DataFrame) -> Ranking:
     """What `ranked` makes of rows that stand in order: their first occurrences as they come."""
     numbered = queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
-    found = rescored(firsts.rename({"row": "line"}), numbered)
+    found = rescore(firsts.rename({"row": "line"}), numbered)
     query_ids = queries.get_column("query_id").gather(found.ranking.get_column("query"))
-    return Ranked(found.ranking.select(query_ids, "doc_id", "score"), found.contradicting)
+    return Ranking(found.ranking.select(query_ids, "doc_id", "score"), found.contradicting)

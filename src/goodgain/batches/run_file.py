@@ -21,8 +21,8 @@ from goodgain.files.opening import COMPRESSED, compression, container, stem
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used, find_columns
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
-from goodgain.formats.row_origins import FrameRows, Rows
-from goodgain.formats.run import Run, check_run_options, load_run, run_of
+from goodgain.formats.row_origins import FrameRows, RowSource
+from goodgain.formats.run import Run, check_run_options, load_run, make_run
 from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.schema import RUN
 
@@ -85,7 +85,7 @@ class Block:
     file: RunFile
     text: TextBlock | None = None
     frame: pl.DataFrame | None = None
-    rows: Rows | None = None
+    rows: RowSource | None = None
 
     @property
     def plain_text(self) -> TextBlock | None:
@@ -96,7 +96,7 @@ class Block:
     def run(self) -> Run:
         """The block as a run."""
         file = self.file
-        return run_of(
+        return make_run(
             self.opened(),
             name=stem(file.path),
             is_text=self.text is not None,
@@ -132,7 +132,7 @@ def open_run(
     if isinstance(source, RunFile):
         return source
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
-        found = _large(Path(source), gaps=gaps, first=first, columns=columns)
+        found = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
         if found is not None:
             if found.is_plain:  # its text will be scanned: what that needs is loaded while the qrels are read
                 Thread(target=_load_kernels, daemon=True).start()
@@ -168,7 +168,7 @@ def open_run_and_qrels(
     return searched, judged
 
 
-def _large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
+def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
     """The file, if it is large and of a kind that is read in blocks."""
     with suppress(OSError, ValueError):  # no readable file: read_run says what is wrong
         kind = container(path)

@@ -77,7 +77,7 @@ def compare_files(
         judged,
         dict(zip(names, opened, strict=True)),
         [*measures, *(line.measure for line in lines)],
-        baseline=baseline or _yardstick(lines, names),
+        baseline=baseline or _default_baseline(lines, names),
         columns=columns,
         **settings,
     )
@@ -99,12 +99,12 @@ def system_names(runs: Sequence[str]) -> list[str]:
     ['main/agent', 'new/agent']
     """
     paths = [Path(run) for run in runs]
-    named = _told_apart(list(dict.fromkeys(paths)))
+    named = _distinct_names(list(dict.fromkeys(paths)))
     times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
     return [named[path] + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
 
 
-def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
+def _distinct_names(paths: Sequence[Path]) -> dict[Path, str]:
     for folders in range(max(len(path.parts) for path in paths)):
         named = {path: "/".join([*path.parts[:-1][::-1][:folders][::-1], stem(path)]) for path in paths}
         if len(set(named.values())) == len(named):
@@ -112,7 +112,7 @@ def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: str(path) for path in paths}  # a.run and a.jsonl
 
 
-def _yardstick(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
+def _default_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
     """The baseline that a required line means where none is named."""
     if all(line.bound is not None for line in lines):
         return None

@@ -16,7 +16,7 @@ from goodgain.comparing.matching import complete, matrices, means_frame, systems
 from goodgain.comparing.pairing import Matched, Settings, compared, pairs_of
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import on_terminal, written
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.evaluation import Scores, score_run, used_thresholds
 from goodgain.formats import Qrels
@@ -127,7 +127,7 @@ def compare(
     settings = Settings(_whole("seed", seed, 0), _whole("resamples", resamples, 1), _share(alpha))
     asked = _at_iterations(parse_measures(measures), iterations)
     judged = load_qrels(qrels, columns=columns)
-    tell_unreached(judged.frame, used_thresholds(asked))
+    warn_if_no_label_reaches(judged.frame, used_thresholds(asked))
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {
         name: _scores(name, judged, run, needed, columns, order=order, provider=provider) for name, run in runs.items()

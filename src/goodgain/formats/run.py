@@ -15,17 +15,17 @@ from goodgain.errors import InputError, notice
 from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
-from goodgain.formats.checks import no_bad_rows, one_tag_per_query
+from goodgain.formats.checks import check_rows, check_tags
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
-from goodgain.formats.frames import OpenFrame, open_frame, typed
-from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
+from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
+from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table
 from goodgain.formats.text import RUN_TEXT, read_text
-from goodgain.ranking.engines import collected, deferred
-from goodgain.ranking.flattening import ranked, tell_contradictions, with_ranks
-from goodgain.ranking.lazy_flattening import put_in_order, ranked_here, ranked_there, tell_ties
+from goodgain.ranking.engines import collect, to_lazy
+from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict
+from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [
@@ -35,8 +35,8 @@ __all__ = [
     "describe_likely_iteration",
     "has_repeats",
     "load_run",
+    "make_run",
     "read_run",
-    "run_of",
     "warn_of_likely_iteration",
     "warn_of_missing_iterations",
     "write_run",
@@ -102,7 +102,7 @@ class Run(PandasFacade):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
-        return with_ranks(rows if lazy.implementation.is_polars() else put_in_order(rows))
+        return add_ranks(rows if lazy.implementation.is_polars() else sort_unordered(rows))
 
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
@@ -114,32 +114,32 @@ class Run(PandasFacade):
 
     def _flattened(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
-            ranking, contradicting = ranked(self.frame, order=order)
-            tell_contradictions(contradicting)
+            ranking, contradicting = rank_run(self.frame, order=order)
+            warn_if_scores_contradict(contradicting)
             return ranking
-        found = ranked_here(nw.from_native(self.frame), order=order)
-        self._tell(found.contradicting, found.tied)
+        found = rank_in_memory(nw.from_native(self.frame), order=order)
+        self._warn(found.contradicting, found.tied)
         ranking_here: pl.DataFrame = found.ranking
         return ranking_here
 
-    def flattened_there(self, order: str) -> Any:
+    def flatten_lazily(self, order: str) -> Any:
         """The classic ranking of a lazy frame, as a lazy frame of the same engine."""
-        found = ranked_there(nw.from_native(self.frame), order=order)
-        self._tell(found.contradicting, found.tied)
+        found = rank_on_engine(nw.from_native(self.frame), order=order)
+        self._warn(found.contradicting, found.tied)
         return found.ranking.to_native()
 
-    def _tell(self, contradicting: int, tied: int) -> None:
-        tell_contradictions(contradicting)
-        tell_ties(tied, nw.from_native(self.frame).collect_schema().names())
+    def _warn(self, contradicting: int, tied: int) -> None:
+        warn_if_scores_contradict(contradicting)
+        warn_if_tied(tied, nw.from_native(self.frame).collect_schema().names())
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
         """query_id, doc_id, iteration: where each document was found first, by the run's own numbers."""
-        rows = deferred(nw.from_native(self.frame)).filter(nw.col("doc_id") != EMPTY_DOC)
-        return collected(rows.group_by("query_id", "doc_id").agg(nw.col("iteration").min()))
+        rows = to_lazy(nw.from_native(self.frame)).filter(nw.col("doc_id") != EMPTY_DOC)
+        return collect(rows.group_by("query_id", "doc_id").agg(nw.col("iteration").min()))
 
     @property
-    def shown(self) -> pl.DataFrame:
+    def host_frame(self) -> pl.DataFrame:
         """What a host may see: the flattened ranking."""
         return self._ranking
 
@@ -203,8 +203,8 @@ def load_run(
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, opened, is_text = _opened(source, errors, check_columns(columns))
-    return run_of(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+    name, opened, is_text = _open_source(source, errors, check_columns(columns))
+    return make_run(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
 class _MayLackIterations(Protocol):
@@ -244,7 +244,7 @@ def describe_likely_iteration(column: str) -> str:
     )
 
 
-def run_of(
+def make_run(
     source: OpenFrame,
     *,
     name: str | None,
@@ -261,23 +261,23 @@ def run_of(
     opened, rows, found = source
     columns = opened.collect_schema().names()
     if not is_text:
-        opened, rows = no_bad_rows(typed(opened, RUN), rows, RUN, errors=errors)
+        opened, rows = check_rows(cast_columns(opened, RUN), rows, RUN, errors=errors)
     has_iterations = "iteration" in columns
     if not has_iterations:
         opened = opened.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
-    opened, rows = numbered(opened, rows, first=first, errors=errors)
+    opened, rows = number_iterations(opened, rows, first=first, errors=errors)
     if "tag" in columns:
-        one_tag_per_query(opened, rows)
+        check_tags(opened, rows)
     opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(opened, nw.LazyFrame):
         if gaps == "empty" and has_iterations:
-            opened = empty_iterations_added_there(opened, first=first)
-        is_empty = not len(collected(opened.select("query_id").head(1)))
+            opened = add_empty_iterations_lazily(opened, first=first)
+        is_empty = not len(collect(opened.select("query_id").head(1)))
         run = Run(opened.to_native(), name=name, has_iterations=has_iterations, columns=found)
     else:
-        frame = with_ranks(opened.to_native())
+        frame = add_ranks(opened.to_native())
         if gaps == "empty" and has_iterations:
-            frame = empty_iterations_added(frame, first=first)
+            frame = add_empty_iterations(frame, first=first)
         is_empty = frame.is_empty()
         run = Run(frame, name=name, has_iterations=has_iterations, columns=found)
     if is_empty and not is_part:
@@ -298,7 +298,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
         raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
 
 
-def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
+def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
     """Name, frame, and whether it was text (whose lines are checked while reading)."""
     if not isinstance(source, (str, os.PathLike)):
         return None, open_frame(source, RUN, columns=columns), False
@@ -317,7 +317,7 @@ def has_repeats(frame: Any) -> bool:
         return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
     lazy: nw.LazyFrame[Any] = nw.from_native(frame)
     documents = lazy.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-    return bool(len(collected(documents.filter(nw.col("times") > 1).head(1))))
+    return bool(len(collect(documents.filter(nw.col("times") > 1).head(1))))
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:

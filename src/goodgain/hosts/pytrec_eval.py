@@ -11,7 +11,7 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.evaluation import counted, good_gain_scores, used_thresholds
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.frames import to_nested_dict
@@ -92,7 +92,7 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            tell_unreached(self._qrels.frame, used_thresholds(measures))
+            warn_if_no_label_reaches(self._qrels.frame, used_thresholds(measures))
             counts = counted(self._qrels, run, thresholds(measures))
             table = good_gain_scores(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]

@@ -12,7 +12,7 @@ import polars as pl
 import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.counting.ledger import Counts, count
 from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import counted, used_thresholds
@@ -99,7 +99,7 @@ class Pair:
         Raises:
             InputError: a query of the qrels has no label at all.
         """
-        tell_unreached(self._qrels.frame, {*used_thresholds([measure])} - self._told_rels)
+        warn_if_no_label_reaches(self._qrels.frame, {*used_thresholds([measure])} - self._told_rels)
         self._told_rels.update(used_thresholds([measure]))
         key = (measure.rel, measure.cutoff)
         if key not in self._tables:
