@@ -14,17 +14,16 @@ import narwhals as nw
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, opened, query_batches
-from goodgain.batches.run_file import RunFile
+from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, query_batches
+from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.classic.scores import Classic, HostScores
-from goodgain.counting.coverage import Extent, extent_of, tell, tell_unreached
-from goodgain.counting.ledger import Counts, count, finished, pools_of
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading, warn_if_no_label_reaches
+from goodgain.counting.ledger import Counts, count, count_pools, ledger_and_pools
 from goodgain.errors import InputError, MeasureError, notice
 from goodgain.formats import Qrels, Run, read_run
-from goodgain.formats.column_names import Columns, check_columns_used
-from goodgain.formats.qrels import read_as_qrels
-from goodgain.formats.run import NO_ITERATIONS, describe_likely_iteration
+from goodgain.formats.column_names import Columns
+from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
 from goodgain.measures import MEASURES
 from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
@@ -43,7 +42,6 @@ __all__ = [
     "flatten",
     "good_gain_scores",
     "ledger",
-    "open_both",
     "score_run",
     "used_thresholds",
 ]
@@ -131,8 +129,8 @@ def evaluate(
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures)
-    searched, judged = open_both(qrels, run, columns)
-    tell_unreached(judged.frame, used_thresholds(asked))
+    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
+    warn_if_no_label_reaches(judged.frame, used_thresholds(asked))
     return score_run(judged, searched, asked, order=order, provider=provider)
 
 
@@ -148,7 +146,7 @@ def score_run(
         found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider)
     if found is None:  # outside the handler: the error would hold all of the first attempt
         found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
-    tell(found.coverage, labels=judged.labels)
+    warn_if_misleading(found.coverage, labels=judged.labels)
     values, of_hosts = _make_finite(found.values), _make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | aggregate_values(sorted_measures.ranked, values)
     means |= {str(measure): _mean(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
@@ -191,7 +189,7 @@ class _Values(NamedTuple):
 
     values: pl.DataFrame
     hosts: Classic
-    coverage: Extent
+    coverage: Coverage
 
 
 def _score_batches(
@@ -205,7 +203,7 @@ def _score_batches(
 ) -> _Values:
     """Count and score a run, batch by batch."""
     rels, by_iteration = families.rels, qrels.labels is not None
-    good_gain = BatchScores(families.good_gain, pools_of(qrels.frame, rels=rels, labels=qrels.labels), rels)
+    good_gain = BatchScores(families.good_gain, count_pools(qrels.frame, rels=rels, labels=qrels.labels), rels)
     ranked = RankedScores(families.ranked, qrels.largest)
     hosts = HostScores(families.hosts, qrels.frame.get_column("query_id").unique(), provider=provider)
     labels = QrelsByQuery(qrels)
@@ -242,14 +240,6 @@ def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict
     return final_values(measures, counts)
 
 
-def open_both(qrels: Any, run: Any, columns: Columns | None) -> tuple[Run | RunFile, Qrels]:
-    """Open a run, and read qrels, whose columns may have names of the user's own."""
-    searched = run if isinstance(run, (Run, RunFile)) else opened(run, columns=columns)
-    judged = qrels if isinstance(qrels, Qrels) else read_as_qrels(qrels, columns=columns)
-    check_columns_used(columns or {}, searched, judged)
-    return searched, judged
-
-
 def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
     """Say where a run has no iterations, and measures are asked for that look at them.
 
@@ -257,12 +247,11 @@ def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) ->
         InputError: a column looks like the iteration, and was not read as one: its searches would count as one.
     """
     if run.likely_iteration is not None:
-        sentence = describe_likely_iteration(run.likely_iteration)
         if measures:
-            raise InputError(f"the run has no column iteration: {sentence}")
-        notice(f"{sentence}; it was read as a run of one iteration a query")
+            raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
+        warn_of_likely_iteration(run)
     elif not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
-        notice(NO_ITERATIONS)
+        warn_of_missing_iterations(run)
 
 
 def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
@@ -274,7 +263,7 @@ def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts
     if run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-    tell(extent_of(counts), labels=qrels.labels)
+    warn_if_misleading(measure_coverage(counts), labels=qrels.labels)
     return counts
 
 
@@ -370,9 +359,9 @@ def ledger(
     )
     base_measure = MEASURES["CG"](rel=rel)
     base = base_measure.rel
-    searched, judged = open_both(qrels, run, columns)
+    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     check_iterations(searched, [base_measure, *asked])
-    tell_unreached(judged.frame, used_thresholds([base_measure, *asked]))
+    warn_if_no_label_reaches(judged.frame, used_thresholds([base_measure, *asked]))
     rels = sorted({base, *thresholds(asked)})
     tallied: pl.DataFrame | None = None
     with suppress(ScatteredQueriesError):
@@ -380,8 +369,8 @@ def ledger(
     if tallied is None:
         batches = query_batches(searched, judged, rels=rels, scattered=True)
         tallied = pl.concat([batch.tally for batch in batches])
-    counts = finished(tallied, pools_of(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    tell(extent_of(counts), labels=judged.labels)
+    counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -421,7 +410,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     """
     searched = read_run(run, columns=columns)
     if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
-        return searched.flattened_there(order)
+        return searched.flatten_lazily(order)
     return _convert_like(searched.flattened(order), run)
 
 

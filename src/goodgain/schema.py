@@ -1,4 +1,4 @@
-"""The five tables that the rooms of goodgain hand to each other: their columns and types."""
+"""The tables that the packages of goodgain hand to each other: their columns and types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-__all__ = ["EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "SCORES", "Table"]
+__all__ = ["EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
 
 #: The doc_id of a row that says: this iteration searched and got nothing.
 EMPTY_DOC = "-"
@@ -105,14 +105,5 @@ POOLS = Table(
         "N": nw.Int64(),
         "GoodPool": nw.Int64(),
         "GainPool": nw.Float64(),
-    },
-)
-
-SCORES = Table(
-    "scores",
-    {
-        "query_id": nw.String(),
-        "measure": nw.String(),
-        "value": nw.Float64(),
     },
 )

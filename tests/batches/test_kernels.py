@@ -16,7 +16,7 @@ from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, judgments_of, scanned
 from goodgain.batches.text_ranking import tabulate_scan
 from goodgain.counting.ledger import tally
-from goodgain.ranking.flattening import Ranked, ranked
+from goodgain.ranking.flattening import Ranking, rank_run
 from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
 from tests.support.tables import no_notices
 
@@ -103,7 +103,7 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     assert_frame_equal(unranked.tally, scan.tally)
     if scan.firsts is not None:
         ranking, contradicting = _rank_documents(scan, scan.firsts)
-        here = ranked(run.frame, order="seen")
+        here = rank_run(run.frame, order="seen")
         assert_frame_equal(ranking, here.ranking.select("query_id", "doc_id", "score"))
         assert contradicting == here.contradicting
         same_ranking_table(scan, here, qrels)
@@ -111,7 +111,7 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     return True
 
 
-def same_ranking_table(scan: Scan, here: Ranked, qrels: gg.Qrels) -> None:
+def same_ranking_table(scan: Scan, here: Ranking, qrels: gg.Qrels) -> None:
     """Positions and labels from the loop are those of the ranking that the readers make."""
     assert scan.firsts is not None
     judgments = number_judgments(qrels.frame)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+import zstandard
+from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.batches import run_file, text_counting
 from goodgain.batches.blocks import text_blocks
 from goodgain.batches.run_file import RunFile
-from goodgain.files.reading import Content
+from goodgain.cli.program import program
+from goodgain.files.content import Content, read_bytes
+from goodgain.files.opening import open_stream
 from tests.evaluation.test_against_oracle import all_cases
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
 
@@ -129,11 +134,32 @@ def test_labels_by_iteration_and_filled_gaps_hold_in_blocks(tmp_path: Path) -> N
     same_scores(qrels, in_blocks(path, block=4_000, gaps="empty", first=0), path, OURS)
 
 
-def test_a_gzip_file_is_read_in_blocks(tmp_path: Path, random_runs: tuple[pl.DataFrame, gg.Qrels]) -> None:
+#: What is written to files of text, by the ending of their name.
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+@pytest.mark.parametrize(("mark", "block"), [(b"", 4_000), (b"\xef\xbb\xbf", 4_000), (b"", 10**6)])
+@pytest.mark.parametrize("arranged", [whole_queries, in_reading_order])
+def test_a_compressed_file_has_the_scores_of_the_plain_file(
+    tmp_path: Path, random_runs: tuple[pl.DataFrame, gg.Qrels], ending: str, arranged: object, mark: bytes, block: int
+) -> None:
     run, qrels = random_runs
-    path = tmp_path / "agent.run.gz"
-    path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + text_of(whole_queries(run))))
-    same_scores(qrels, in_blocks(path, block=4_000), path, f"{OURS} RR")
+    text = mark + text_of(arranged(run))  # type: ignore[operator]  # one of two functions
+    plain, compressed = tmp_path / "agent.run", tmp_path / f"agent.run{ending}"
+    plain.write_bytes(text)
+    compressed.write_bytes(COMPRESS[ending](text))
+    same_scores(qrels, in_blocks(compressed, block=block), plain, f"{OURS} RR")
+
+
+def test_a_zst_file_of_several_frames_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "agent.run.zst"
+    text = "".join(LINES).encode()
+    path.write_bytes(b"".join(zstandard.compress(text[start : start + 100]) for start in range(0, len(text), 100)))
+    assert b"".join(block.text() for block in text_blocks(path, size=150)) == text
+    assert read_bytes(path).data == text
+    with open_stream(path) as file:
+        assert [line.decode() for line in file] == LINES
 
 
 def test_the_ledger_is_the_same_in_blocks(tmp_path: Path, random_runs: tuple[pl.DataFrame, gg.Qrels]) -> None:
@@ -203,20 +229,21 @@ def test_a_bad_row_of_a_parquet_file_is_named_by_its_number_in_the_file(tmp_path
         gg.evaluate({"q7": {"d1": 2}}, in_blocks(path, block=3_200, is_text=False), "CG")
 
 
-def test_a_truncated_gzip_file_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "agent.run.gz"
-    path.write_bytes(gzip.compress("".join(LINES).encode())[:-20])
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_a_truncated_compressed_file_is_said(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"agent.run{ending}"
+    path.write_bytes(COMPRESS[ending]("".join(LINES).encode())[:-20])
     with pytest.raises(gg.InputError, match="truncated or damaged"):
         gg.evaluate({"q7": {"d1": 2}}, in_blocks(path, block=150), "CG")
 
 
 @pytest.mark.parametrize("size", [1, 7, 60, 10_000])
 @pytest.mark.parametrize("end", ["", "\n", "\n\n \n"])
-@pytest.mark.parametrize("compressed", [False, True])
-def test_blocks_hold_whole_queries_and_together_the_file(tmp_path: Path, size: int, end: str, compressed: bool) -> None:
-    path = tmp_path / f"agent.run{'.gz' if compressed else ''}"
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_blocks_hold_whole_queries_and_together_the_file(tmp_path: Path, size: int, end: str, ending: str) -> None:
+    path = tmp_path / f"agent.run{ending}"
     text = ("".join(LINES).rstrip("\n") + end).encode()
-    path.write_bytes(gzip.compress(text) if compressed else text)
+    path.write_bytes(COMPRESS[ending](text))
     blocks = [(block.offset, block.text()) for block in text_blocks(path, size=size)]
     assert b"".join(block for _, block in blocks) == text
     queries = [{line.split()[0] for line in block.splitlines() if line.split()} for _, block in blocks]
@@ -239,8 +266,34 @@ def test_a_large_file_is_read_in_blocks_without_being_asked(tmp_path: Path, monk
     monkeypatch.setattr(run_file, "LARGE", 100)
     assert isinstance(run_file.open_run(path), RunFile)
     assert isinstance(run_file.open_run(path, errors="skip"), gg.Run)
+    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 10)
+    for ending in (".gz", ".zst"):
+        compressed = tmp_path / f"agent.run{ending}"
+        compressed.write_bytes(COMPRESS[ending](path.read_bytes()))
+        assert isinstance(run_file.open_run(compressed), RunFile)
     qrels = {"q7": {"d1": 2}}
     assert gg.evaluate(qrels, path, "CG SRE").mean() == gg.evaluate(qrels, gg.read_run(path), "CG SRE").mean()
+
+
+def test_the_command_compare_reads_large_files_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "agent.run"
+    path.write_text("".join(LINES))
+    (tmp_path / "other.run").write_text("q7 1 d1 1 1.0 t\n")
+    (tmp_path / "qrels.txt").write_text("q7 0 d1 3\nq8 0 d2 2\n")
+    command = ["compare", str(tmp_path / "qrels.txt"), str(path), str(tmp_path / "other.run"), "-m", "CG nDCG@10"]
+    with no_notices():
+        at_once = CliRunner().invoke(program, command)
+
+    def read_small(source: str, **options: object) -> gg.Run:
+        assert source != str(path), "read at once"
+        return gg.read_run(source)
+
+    monkeypatch.setattr(run_file, "LARGE", 100)
+    monkeypatch.setattr(run_file, "load_run", read_small)
+    with no_notices():
+        by_blocks = CliRunner().invoke(program, command)
+    assert by_blocks.exit_code == at_once.exit_code == 0
+    assert by_blocks.stdout == at_once.stdout
 
 
 def test_measures_of_the_users_own_get_all_queries_at_once(tmp_path: Path) -> None:
@@ -281,6 +334,7 @@ def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> No
     large = in_blocks(path, block=320, is_text=False, has_iterations=False)
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.evaluate({"q7": {"d1": 2}}, large, "CG")
+        gg.evaluate({"q7": {"d1": 2}}, large, "CG@2")
     assert [str(notice.message)[:30] for notice in told] == ["no iterations in this run: rea"]
 
 
@@ -291,7 +345,7 @@ def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, mo
     monkeypatch.setattr(text_counting, "kernels", broken)
     path = tmp_path / "agent.run"
     path.write_text("".join(LINES))
-    qrels = gg.read_qrels({"q7": {"d1": 2}})
+    qrels = gg.read_qrels({"q7": {"d1": 3}})
     with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be used \(Numba needs NumPy") as told:
         gg.evaluate(qrels, in_blocks(path, block=150), OURS)
     assert len(told) == 1
@@ -321,10 +375,10 @@ def test_the_queries_that_a_notice_names_do_not_depend_on_blocks(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\n\n \n"])
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_large_file_without_a_row_is_an_empty_run(tmp_path: Path, content: bytes, compressed: bool) -> None:
-    path = tmp_path / f"agent.run{'.gz' if compressed else ''}"
-    path.write_bytes(gzip.compress(content) if compressed else content)
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_a_large_file_without_a_row_is_an_empty_run(tmp_path: Path, content: bytes, ending: str) -> None:
+    path = tmp_path / f"agent.run{ending}"
+    path.write_bytes(COMPRESS[ending](content))
     for run in (path, in_blocks(path, block=10)):
         with pytest.warns(gg.GoodgainNotice) as told:
             scores = gg.evaluate({"q7": {"d1": 2}}, run, "CG SRE nDCG@10")

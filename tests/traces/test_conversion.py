@@ -48,7 +48,7 @@ def test_a_trace_becomes_a_run_and_results(chat: Path) -> None:
     assert (done.rows, done.runs, done.summary.traces) == (8, {"goodgain": chat.with_name("a.run")}, 1)
 
 
-@pytest.mark.parametrize("name", ["a.run.gz", "a.parquet", "a.jsonl", "a.jsonl.zst"])
+@pytest.mark.parametrize("name", ["a.run.gz", "a.parquet", "a.arrow", "a.jsonl", "a.jsonl.zst"])
 def test_runs_are_written_in_every_container(chat: Path, name: str) -> None:
     out = chat.with_name(name)
     convert_traces(chat, out)
@@ -56,6 +56,8 @@ def test_runs_are_written_in_every_container(chat: Path, name: str) -> None:
         assert gzip.decompress(out.read_bytes()).decode().splitlines() == _RUN
     elif name == "a.parquet":
         assert pl.read_parquet(out).rows() == to_run(read_traces(chat)).rows()
+    elif name == "a.arrow":
+        assert pl.read_ipc(out).rows() == to_run(read_traces(chat)).rows()
     elif name == "a.jsonl":
         assert pl.read_ndjson(out).rows() == to_run(read_traces(chat)).rows()
     else:
@@ -65,7 +67,7 @@ def test_runs_are_written_in_every_container(chat: Path, name: str) -> None:
 def test_ids_with_white_space_are_escaped_with_a_notice_and_kept_elsewhere(tmp_path: Path) -> None:
     path = tmp_path / "q 1.json"
     path.write_text(openai_chat(Story([Turn([[Call(docs("a b", "c\u2028d"))]])])))
-    with pytest.warns(GoodgainNotice, match=r"in 4 ids became %XX"):
+    with pytest.warns(GoodgainNotice, match="in 4 ids were written as %XX"):
         convert_traces(path, tmp_path / "a.run")
     assert [line.split(" ")[:3] for line in _lines(tmp_path / "a.run")] == [
         ["q%201", "1", "a%20b"], ["q%201", "1", "c%E2%80%A8d"],
@@ -191,10 +193,9 @@ def test_results_with_ids_and_fields_are_the_same_after_a_file(tmp_path: Path) -
     hit = {"docid": "d", "FileId": "f", "sender": "s", "text": "t", "score": 1}
     path.write_text(openai_chat(Story([Turn([[Call([hit, {"docid": "e"}])], [Call([])]])])))
     results = read_traces(path)
-    for name in ("r.parquet", "r.jsonl", "r.jsonl.gz"):
+    for name in ("r.parquet", "r.jsonl", "r.jsonl.gz", "r.jsonl.zst"):
         write_results(results, tmp_path / name)
-        if not name.endswith(".gz"):
-            assert read_results(tmp_path / name).equals(results)
+        assert read_results(tmp_path / name).equals(results)
     first = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
     assert (first["ids"], first["fields"]) == ({"file_id": "f"}, {"sender": "s"})
 
@@ -211,7 +212,7 @@ def test_a_directory_stands_for_the_traces_in_it(chat: Path) -> None:
         (lambda folder: [], "no trace was given"), (lambda folder: _write(folder / "e.json", ""), "is empty"),
         (lambda folder: _write(folder / "e.json", "hello"), "in no known trace format.*openai_chat"),
         (lambda folder: _write(folder / "e.json", '[{"a": 1}]'), "in no known trace format"),
-        (lambda folder: _write(folder / "e.json.gz", b"\x1f\x8b\x08\x00"), "cut off or damaged"),
+        (lambda folder: _write(folder / "e.json.gz", b"\x1f\x8b\x08\x00"), "truncated or damaged"),
         (lambda folder: [_write(folder / "e.json", "[]")] * 2, "given twice"),
     ],
 )  # fmt: skip

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.reading import compression, open_stream
-from goodgain.files.writing import why
+from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
 from goodgain.formats.column_names import Columns, find_columns
 from goodgain.schema import Table
 
@@ -40,7 +36,7 @@ class TextBlock(NamedTuple):
         """
         if self.data is not None:
             return self.data
-        with _readable(self.path), self.path.open("rb") as file:
+        with explain_read_errors(self.path), open_plain(self.path) as file:
             file.seek(self.offset)
             data = file.read(self.length)
         if len(data) != self.length:
@@ -49,38 +45,28 @@ class TextBlock(NamedTuple):
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
-    """Lines of a text file (also .gz), cut between queries: neighbouring lines of one query are in one block.
+    """Lines of a text file (also .gz and .zst), cut between queries: neighbouring lines of one query are in one block.
 
     Args:
         path: the file.
         size: bytes of a block, about; more where one query has more.
 
     Raises:
-        InputError: the file cannot be read, or its gzip data are damaged.
+        InputError: the file cannot be read, or its compressed data are damaged or end too early.
     """
-    with _readable(path):
-        is_compressed = compression(path) is not None
-        with open_stream(path) if is_compressed else path.open("rb") as file:
-            offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-            if is_compressed:
-                file.seek(offset)
-                yield from _streamed(file, path, offset, size)
-            else:
-                yield from _found(file, path, offset, size)
+    is_compressed = compression(path) is not None
+    with open_stream(path) as file:
+        begin = file.read(len(_BOM))
+        if not is_compressed:
+            yield from _find_blocks(file, path, offset=len(_BOM) if begin == _BOM else 0, size=size)
+        elif begin == _BOM:
+            yield from _read_blocks(file, path, offset=len(_BOM), size=size, kept=b"")
+        else:
+            yield from _read_blocks(file, path, offset=0, size=size, kept=begin)
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
-    except OSError as error:
-        raise InputError(f"{str(path)[:200]!r}: {why(error)}; give the path of a readable file") from error
-
-
-def _found(file: IO[bytes], path: Path, offset: int, size: int) -> Iterator[TextBlock]:
-    """Only where blocks end is looked at: who counts them reads them, several at a time."""
+def _find_blocks(file: IO[bytes], path: Path, *, offset: int, size: int) -> Iterator[TextBlock]:
+    """Find where blocks end, and read only what is needed for that; several threads then read blocks at a time."""
     whole = os.fstat(file.fileno()).st_size
     wanted = size
     while offset < whole:
@@ -101,8 +87,8 @@ def _found(file: IO[bytes], path: Path, offset: int, size: int) -> Iterator[Text
         wanted = size if stop else 2 * wanted  # one query fills it all
 
 
-def _streamed(stream: IO[bytes], path: Path, offset: int, size: int) -> Iterator[TextBlock]:
-    kept = b""
+def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept: bytes) -> Iterator[TextBlock]:
+    """Read a compressed file from its (decompressed) byte `offset` on; `kept` are bytes after it that were read before."""
     while more := stream.read(max(size, len(kept))):
         end = _last_query(more)
         if not end:

@@ -10,17 +10,17 @@ from pathlib import Path
 import polars as pl
 
 from goodgain.batches.run_file import Block, RunFile
-from goodgain.files.reading import compression
-from goodgain.formats.row_origins import FileLines, FrameRows, Rows, TextLines, numbered_lines
+from goodgain.files.opening import compression
+from goodgain.formats.row_origins import FileLines, FrameRows, RowSource, TextLines, number_lines
 
-__all__ = ["gathered"]
+__all__ = ["partition_by_query"]
 
 _ROW = "row in the file"
 _FILES = 200  # open at a time, at most: some systems allow 256
 _SHRUNK = 6  # what is compressed is about a sixth of itself
 
 
-def gathered(file: RunFile) -> Iterator[Block]:
+def partition_by_query(file: RunFile) -> Iterator[Block]:
     """The run in blocks that hold every row of their queries, in the order of the file.
 
     Rows go by a hash of their query to one of some files in the folder for temporary files, which needs about as much
@@ -30,22 +30,22 @@ def gathered(file: RunFile) -> Iterator[Block]:
     parts = min(size // (2 * file.block) + 2, _FILES)
     with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
         paths = [Path(folder, f"{part}.arrow") for part in range(parts)]
-        _scatter(file, paths)
+        _write_partitions(file, paths)
         for path in paths:
             if path.exists():
                 frame = pl.read_ipc_stream(path)
                 rows = frame.get_column(_ROW).to_list()
-                place: Rows = FileLines(file.path, rows) if file.is_text else FrameRows(str(file.path), rows)
+                place: RowSource = FileLines(file.path, rows) if file.is_text else FrameRows(str(file.path), rows)
                 yield Block(file, frame=frame.drop(_ROW), rows=place)
 
 
-def _scatter(file: RunFile, paths: Sequence[Path]) -> None:
+def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
     import pyarrow as pa
 
     with ExitStack() as stack:
         writers: dict[int, pa.RecordBatchStreamWriter] = {}
         for block in file.blocks():
-            frame = _with_rows(block)
+            frame = _add_row_numbers(block)
             part = frame.get_column("query_id").hash() % len(paths)
             for (number,), some in frame.with_columns(part=part).partition_by("part", as_dict=True).items():
                 table = some.drop("part").to_arrow()
@@ -55,21 +55,23 @@ def _scatter(file: RunFile, paths: Sequence[Path]) -> None:
                 writers[number].write_table(table)
 
 
-def _with_rows(block: Block) -> pl.DataFrame:
+def _add_row_numbers(block: Block) -> pl.DataFrame:
     """The columns of a block as every block of the file can have them, and the line or row of each."""
     opened, rows, _ = block.opened()
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
         return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))
     numbers = pl.col("rank", "score").cast(pl.Float64)
-    return frame.with_columns(pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, _numbers(rows, len(frame))))
+    return frame.with_columns(
+        pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, _line_numbers(rows, len(frame)))
+    )
 
 
-def _numbers(lines: TextLines, rows: int) -> Sequence[int]:
+def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
     """The line of each row; counted one by one only where lines may be blank."""
     content = lines.content
     if lines.lines is not None:
         return lines.lines
     if bytes(content.data).count(b"\n") == rows:
         return range(content.before + 1, content.before + 1 + rows)
-    return [number for number, _ in numbered_lines(content)]
+    return [number for number, _ in number_lines(content)]

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from threading import Thread
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.kernels.compiling import kernels
-from goodgain.batches.partition import gathered
-from goodgain.batches.run_file import Block, RunFile, open_run
+from goodgain.batches.partition import partition_by_query
+from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, judgments_of, scanned
 from goodgain.batches.text_ranking import tabulate_scan
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
-from goodgain.formats.column_names import Columns
-from goodgain.formats.order import tell_contradictions
-from goodgain.formats.run import EMPTY_RUN, NO_ITERATIONS, has_repeats
-from goodgain.ranking.flattening import ranked, rescored
+from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations
+from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_engine, tabulate_ranking
 
-__all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "opened", "query_batches"]
+__all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches"]
 
 _AHEAD = 2  # blocks that are scanned while another one is counted
 
@@ -70,21 +65,6 @@ class ScatteredQueriesError(Exception):
     """Rows of one query stand in several blocks of a file: batches of whole queries need `scattered=True`."""
 
 
-def opened(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
-) -> Run | RunFile:
-    """What `open_run` gives; a large file will be scanned, and what that needs is loaded while others read."""
-    run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-    if isinstance(run, RunFile) and run.is_plain:
-        Thread(target=_load, daemon=True).start()
-    return run
-
-
-def _load() -> None:
-    with suppress(ImportError):  # raised again where they are needed
-        kernels()
-
-
 def query_batches(
     run: Run | RunFile,
     qrels: Qrels,
@@ -110,8 +90,8 @@ def query_batches(
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
         yield QueryBatch(tallied, *_rank_run(run, ranking), run)
     else:
-        blocks = gathered(run) if scattered else run.blocks()
-        yield from _file_batches(blocks, qrels, rels, ranking, label=str(run.path))
+        blocks = partition_by_query(run) if scattered else run.blocks()
+        yield from _file_batches(run, blocks, qrels, rels, ranking)
 
 
 def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
@@ -120,7 +100,7 @@ def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | 
         return None, None
     judgments, positions = request.judgments, request.positions
     if judgments is not None and not request.with_documents and run.lives_on_engine:
-        ranking_there = run.flattened_there(request.order)
+        ranking_there = run.flatten_lazily(request.order)
         return None, tabulate_on_engine(ranking_there, judgments, positions=positions)
     ranking = run.flattened(request.order)
     return ranking, None if judgments is None else tabulate_ranking(ranking, judgments, positions=positions)
@@ -135,7 +115,7 @@ class _Ranked(NamedTuple):
 
 
 def _file_batches(
-    blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], request: RankingRequest | None, *, label: str
+    file: RunFile, blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
 ) -> Iterator[QueryBatch]:
     contradicting = 0
     repeats_without_iterations = False
@@ -157,14 +137,14 @@ def _file_batches(
         contradicting += of_block.contradicting
         yield QueryBatch(tallied, of_block.ranking, of_block.table, run)
     if not met:
-        notice(f"{label}: {EMPTY_RUN}")
-    tell_contradictions(contradicting)
+        notice(f"{file.path}: {EMPTY_RUN}")
+    warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
-        notice(NO_ITERATIONS)
+        warn_of_missing_iterations(file)
 
 
 def _rank_rows(rows: pl.DataFrame, request: RankingRequest) -> _Ranked:
-    found = ranked(rows, order=request.order)
+    found = rank_run(rows, order=request.order)
     judgments = request.judgments
     table = None if judgments is None else tabulate_ranking(found.ranking, judgments, positions=request.positions)
     return _Ranked(found.ranking if request.with_documents else None, table, found.contradicting)
@@ -231,9 +211,9 @@ def _rank_scan(scan: Scan, firsts: pl.DataFrame, request: RankingRequest) -> _Ra
 
 
 def _rank_documents(scan: Scan, firsts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """What `flattening.ranked` makes of rows that stand in order: their first occurrences as they come."""
+    """What `rank_run` makes of rows that stand in order: their first occurrences as they come."""
     named = firsts.select("query", "iteration", "rank", "score", line="row", doc_id=scan.doc_ids(firsts))
     numbered = scan.queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
-    found = rescored(named, numbered)
+    found = rescore(named, numbered)
     query_ids = scan.queries.get_column("query_id").gather(found.ranking.get_column("query"))
     return found.ranking.select(query_ids, "doc_id", "score"), found.contradicting

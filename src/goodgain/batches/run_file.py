@@ -8,21 +8,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.batches.blocks import TextBlock, table_blocks, text_blocks
-from goodgain.files.reading import COMPRESSED, Content, compression, container, stem
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, find_columns
+from goodgain.batches.kernels.compiling import kernels
+from goodgain.files.content import Content
+from goodgain.files.opening import COMPRESSED, compression, container, stem
+from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used, find_columns
 from goodgain.formats.frames import OpenFrame, open_frame
-from goodgain.formats.row_origins import FrameRows, Rows
-from goodgain.formats.run import Run, check_run_options, read_as_run, run_of
+from goodgain.formats.qrels import Qrels, load_qrels
+from goodgain.formats.row_origins import FrameRows, RowSource
+from goodgain.formats.run import Run, check_run_options, load_run, make_run
 from goodgain.formats.text import RUN_TEXT, read_text
 from goodgain.schema import RUN
 
-__all__ = ["Block", "RunFile", "open_run"]
+__all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 
 #: A file of this size is read in blocks: what a block costs is little beside it.
 LARGE = 96 * 2**20
@@ -35,12 +39,12 @@ class RunFile:
     """A run in a large file.
 
     Attributes:
-        path: text (also .gz) or Parquet.
+        path: text (also .gz and .zst) or Parquet.
         gaps, first: as in `read_run`.
         is_text: whether it is text.
         has_iterations: False where a Parquet file has no column of iterations.
         columns: the user's names of the columns of a Parquet file.
-        likely_iteration, renamed: as in `Run`.
+        likely_iteration, renamed, warned: as in `Run`.
         block: how much is read at a time, in bytes of text.
     """
 
@@ -53,6 +57,7 @@ class RunFile:
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
+    warned: set[str] = field(default_factory=set, compare=False)
 
     @property
     def is_plain(self) -> bool:
@@ -80,7 +85,7 @@ class Block:
     file: RunFile
     text: TextBlock | None = None
     frame: pl.DataFrame | None = None
-    rows: Rows | None = None
+    rows: RowSource | None = None
 
     @property
     def plain_text(self) -> TextBlock | None:
@@ -91,7 +96,7 @@ class Block:
     def run(self) -> Run:
         """The block as a run."""
         file = self.file
-        return run_of(
+        return make_run(
             self.opened(),
             name=stem(file.path),
             is_text=self.text is not None,
@@ -114,9 +119,10 @@ class Block:
 def open_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run | RunFile:
-    """A run to be scored: a large file stays where it is, to be read in blocks; anything else is read.
+    """Open a run to be scored: a large file stays where it is, to be read in blocks; anything else is read at once.
 
-    The options are those of `read_run`; with `errors="skip"` every file is read at once.
+    The options are those of `read_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
+    checks that every name in `columns` was used.
 
     Raises:
         InputError: as `read_run`; for a large file, when its blocks are read.
@@ -126,13 +132,43 @@ def open_run(
     if isinstance(source, RunFile):
         return source
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
-        found = _large(Path(source), gaps=gaps, first=first, columns=columns)
+        found = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
         if found is not None:
+            if found.is_plain:  # its text will be scanned: what that needs is loaded while the qrels are read
+                Thread(target=_load_kernels, daemon=True).start()
             return found
-    return read_as_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+    return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
-def _large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
+def _load_kernels() -> None:
+    with suppress(ImportError):  # raised again where they are needed
+        kernels()
+
+
+def open_run_and_qrels(
+    qrels: Any,
+    run: Any,
+    *,
+    gaps: str = "close",
+    first: int = 1,
+    labels: str | None = None,
+    errors: str = "raise",
+    columns: Columns | None = None,
+) -> tuple[Run | RunFile, Qrels]:
+    """Open a run and read qrels, with one `columns` for both.
+
+    The options are those of `read_run` and `read_qrels`.
+
+    Raises:
+        InputError: as both; a name in `columns` is a column of neither.
+    """
+    searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
+    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    check_columns_used(columns or {}, searched, judged)
+    return searched, judged
+
+
+def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
     """The file, if it is large and of a kind that is read in blocks."""
     with suppress(OSError, ValueError):  # no readable file: read_run says what is wrong
         kind = container(path)
@@ -143,7 +179,7 @@ def _large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | 
             compressed = compression(path)
             if path.suffix.lower() in COMPRESSED and not compressed:
                 return None
-            if compressed != "zst" and size > (LARGE_COMPRESSED if compressed else LARGE):
+            if size > (LARGE_COMPRESSED if compressed else LARGE):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:
             import pyarrow.parquet as pq

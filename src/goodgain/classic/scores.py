@@ -14,6 +14,7 @@ from goodgain.classic.providers import check_provider, chosen_provider
 from goodgain.classic.whole_labels import Labelling, whole_labels
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
+from goodgain.formats.frames import to_nested_dict
 from goodgain.formats.labels import check_levels, clip_for_trec_eval
 
 __all__ = ["Classic", "HostScores"]
@@ -233,7 +234,7 @@ class _Forms:
 
     def _dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
         if key not in self._dicts:
-            self._dicts[key] = _as_dict(frame, value)
+            self._dicts[key] = to_nested_dict(frame, value)
         return self._dicts[key]
 
 
@@ -256,17 +257,3 @@ def _calculated(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric
             f"{', '.join(map(str, request.named))}: provider {host.NAME} of ir_measures fails on this input "
             f"({type(error).__name__}: {error}); leave the measure out"
         ) from error
-
-
-def _as_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-    """{query_id: {doc_id: value}} in the order of the rows."""
-    queries = frame.get_column("query_id").rle().struct.unnest()
-    if not queries.get_column("value").is_unique().all():
-        first = frame.with_row_index("row").select(pl.col("row").min().over("query_id")).to_series()
-        return _as_dict(frame.sort(first, maintain_order=True), value)
-    doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
-    ends = queries.get_column("len").cum_sum()
-    return {
-        query_id: dict(zip(doc_ids[end - length : end], values[end - length : end], strict=True))
-        for length, query_id, end in zip(queries.get_column("len"), queries.get_column("value"), ends, strict=True)
-    }

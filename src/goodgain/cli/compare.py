@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+from goodgain.batches.run_file import open_run
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
 from goodgain.errors import notice
-from goodgain.files.reading import stem
-from goodgain.formats.qrels import read_as_qrels
-from goodgain.formats.run import read_as_run
+from goodgain.files.opening import stem
+from goodgain.formats.qrels import load_qrels
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "system_names"]
 
@@ -71,13 +71,13 @@ def compare_files(
     """Compare runs given as files; settings are those of `goodgain.compare`."""
     lines = [parse_requirement(text) for text in required]
     names = system_names(runs)
-    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    read = [read_as_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
+    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    opened = [open_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
     comparison = compare(
         judged,
-        dict(zip(names, read, strict=True)),
+        dict(zip(names, opened, strict=True)),
         [*measures, *(line.measure for line in lines)],
-        baseline=baseline or _yardstick(lines, names),
+        baseline=baseline or _default_baseline(lines, names),
         columns=columns,
         **settings,
     )
@@ -99,12 +99,12 @@ def system_names(runs: Sequence[str]) -> list[str]:
     ['main/agent', 'new/agent']
     """
     paths = [Path(run) for run in runs]
-    named = _told_apart(list(dict.fromkeys(paths)))
+    named = _distinct_names(list(dict.fromkeys(paths)))
     times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
     return [named[path] + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
 
 
-def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
+def _distinct_names(paths: Sequence[Path]) -> dict[Path, str]:
     for folders in range(max(len(path.parts) for path in paths)):
         named = {path: "/".join([*path.parts[:-1][::-1][:folders][::-1], stem(path)]) for path in paths}
         if len(set(named.values())) == len(named):
@@ -112,7 +112,7 @@ def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: str(path) for path in paths}  # a.run and a.jsonl
 
 
-def _yardstick(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
+def _default_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
     """The baseline that a required line means where none is named."""
     if all(line.bound is not None for line in lines):
         return None

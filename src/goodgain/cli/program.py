@@ -13,7 +13,7 @@ import click
 import polars as pl
 
 import goodgain
-from goodgain.batches.query_batches import opened
+from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
 from goodgain.cli.options import (
     columns_option,
@@ -29,7 +29,7 @@ from goodgain.cli.traces import convert, dedup
 from goodgain.comparing.tables import FORMS
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.files.writing import Outputs
-from goodgain.formats.qrels import read_as_qrels
+from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
 
 __all__ = ["main", "program"]
@@ -85,9 +85,10 @@ def evaluate(
     """
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
-    searched = opened(run, gaps=gaps, first=first, errors=errors, columns=columns)
-    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider, columns=columns)
+    searched, judged = open_run_and_qrels(
+        qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
+    )
+    scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
     _tell(scores.signature)
     rows = list(scores.per_query.iter_rows()) if by_query else []
     if not no_summary:
@@ -163,9 +164,10 @@ def ledger(
     errors: str,
 ) -> None:
     """Print what each iteration of each query brought: results, repeats, good documents, gain."""
-    searched = opened(run, gaps=gaps, first=first, errors=errors, columns=columns)
-    judged = read_as_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None, columns=columns)
+    searched, judged = open_run_and_qrels(
+        qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
+    )
+    frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
     if output_format == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
@@ -220,7 +222,7 @@ def measures() -> None:
 @errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
     """Read a run or qrels, and say what is in it or what is wrong with it."""
-    if _is_qrels(file, columns):
+    if looks_like_qrels(Path(file), columns):
         frame = goodgain.read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
         print(
@@ -236,13 +238,6 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
         f"{results.height} results, {repeats} of them repeats"
     )
-
-
-def _is_qrels(file: str, columns: dict[str, str]) -> bool:
-    """Whether a file holds labels: by its columns, or by the fields of its first line."""
-    from goodgain.formats.detection import looks_like_qrels
-
-    return looks_like_qrels(Path(file), columns)
 
 
 @program.command()

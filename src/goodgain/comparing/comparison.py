@@ -9,18 +9,19 @@ from typing import Any
 import ir_measures
 import polars as pl
 
+from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.comparing.caveats import Facts, caveats
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.matching import complete, matrices, means_frame, systems_frame, values_frame, with_context
 from goodgain.comparing.pairing import Matched, Settings, compared, pairs_of
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import on_terminal, written
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import GoodgainNotice, InputError, notice
-from goodgain.evaluation import Scores, open_both, score_run, used_thresholds
+from goodgain.evaluation import Scores, score_run, used_thresholds
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
-from goodgain.formats.qrels import read_as_qrels
+from goodgain.formats.qrels import load_qrels
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
@@ -125,8 +126,8 @@ def compare(
     names = list(runs)
     settings = Settings(_whole("seed", seed, 0), _whole("resamples", resamples, 1), _share(alpha))
     asked = _at_iterations(parse_measures(measures), iterations)
-    judged = read_as_qrels(qrels, columns=columns)
-    tell_unreached(judged.frame, used_thresholds(asked))
+    judged = load_qrels(qrels, columns=columns)
+    warn_if_no_label_reaches(judged.frame, used_thresholds(asked))
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = {
         name: _scores(name, judged, run, needed, columns, order=order, provider=provider) for name, run in runs.items()
@@ -203,7 +204,7 @@ def _scores(
     """The scores of one system, with notices that say which system they are about."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
-        searched, judged = open_both(qrels, run, columns)
+        searched, judged = open_run_and_qrels(qrels, run, columns=columns)
         scores = score_run(judged, searched, measures, **options)
     for warning in caught:
         if issubclass(warning.category, GoodgainNotice):

@@ -10,10 +10,10 @@ import polars as pl
 from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
 
-__all__ = ["Extent", "extent_of", "tell", "tell_unreached", "together"]
+__all__ = ["Coverage", "combine_coverages", "measure_coverage", "warn_if_misleading", "warn_if_no_label_reaches"]
 
 
-class Extent(NamedTuple):
+class Coverage(NamedTuple):
     """How far run and qrels reach.
 
     Attributes:
@@ -47,11 +47,11 @@ class Extent(NamedTuple):
         return int(self.numbering.filter(~dense).get_column("queries").sum())
 
 
-def extent_of(counts: Mapping[float, Counts]) -> Extent:
+def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
     """How far the run and the qrels reach that were counted."""
     rows, pools, numbering = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
-    return Extent(
+    return Coverage(
         judged=pools.height,
         searched=rows.get_column("query_id").n_unique(),
         both=int((pools.get_column("N") > 0).sum()),
@@ -66,10 +66,10 @@ def _first(frame: pl.DataFrame) -> str:
     return str(frame.get_column("query_id").min() or "")
 
 
-def together(extents: Sequence[Extent]) -> Extent:
+def combine_coverages(extents: Sequence[Coverage]) -> Coverage:
     """The extent of parts that share no query."""
     run_examples, qrels_examples = ([e.examples[k] for e in extents if e.examples[k]] for k in (0, 1))
-    return Extent(
+    return Coverage(
         judged=sum(extent.judged for extent in extents),
         searched=sum(extent.searched for extent in extents),
         both=sum(extent.both for extent in extents),
@@ -80,7 +80,7 @@ def together(extents: Sequence[Extent]) -> Extent:
     )
 
 
-def tell_unreached(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
+def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
     """A notice for each threshold that no label reaches: then no document is good, and nothing can be found."""
     largest: Any = qrels.get_column("relevance").max()
     for rel in rels:
@@ -94,7 +94,7 @@ def tell_unreached(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
         )
 
 
-def tell(extent: Extent, *, labels: str | None) -> None:
+def warn_if_misleading(extent: Coverage, *, labels: str | None) -> None:
     """A notice where values mean less than they seem to."""
     if extent.renumbered:
         notice(

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.ranking.engines import carried_to, collected, deferred
+from goodgain.ranking.engines import collect, move_to_engine, to_lazy
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
-__all__ = ["Counts", "count", "finished", "pools_of", "tally"]
+__all__ = ["Counts", "count", "count_pools", "ledger_and_pools", "tally"]
 
 
 class Counts(NamedTuple):
@@ -52,7 +52,9 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
-    return finished(tally(run, qrels, rels=rels, labels=labels), pools_of(qrels, rels=rels, labels=labels), rels=rels)
+    return ledger_and_pools(
+        tally(run, qrels, rels=rels, labels=labels), count_pools(qrels, rels=rels, labels=labels), rels=rels
+    )
 
 
 def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
@@ -63,14 +65,14 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     Returns:
         query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
     """
-    rows = deferred(nw.from_native(run))
+    rows = to_lazy(nw.from_native(run))
     is_result = nw.col("doc_id") != EMPTY_DOC
     returned = (
         rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
     )
     firsts = rows.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
     judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
-    labelled = _labelled(firsts, carried_to(rows, judgments), labels)
+    labelled = _add_labels(firsts, move_to_engine(rows, judgments), labels)
     label = nw.col("relevance")
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
@@ -82,21 +84,21 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     }
     key = ["query_id", "iteration"]
     seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
-    return collected(returned.join(seen, on=key, how="left"))
+    return collect(returned.join(seen, on=key, how="left"))
 
 
-def pools_of(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
     """What there is to be found for each query of the qrels, sorted: the half of `count` that needs no run.
 
     Returns:
         query_id, and GoodPool and GainPool with the position of a threshold.
     """
-    judgments = collected(nw.from_native(qrels))
+    judgments = collect(nw.from_native(qrels))
     label = pl.col("relevance").cast(pl.Float64)
     good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
     gain = {f"GainPool{k}": pl.when(label >= rel).then(label).otherwise(0.0) for k, rel in enumerate(rels)}
     return (
-        (judgments if labels is None else _largest(judgments))
+        (judgments if labels is None else _keep_largest_label(judgments))
         .lazy()
         .select(pl.col("query_id").cast(pl.String), **good, **gain)
         .group_by("query_id")
@@ -106,18 +108,18 @@ def pools_of(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.Dat
     )
 
 
-def finished(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
+def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
     """Ledger and pools from a tally and what `pools_of` gives: the numbers of iterations made dense."""
-    numbered = _dense(tallied)
+    numbered = _number_densely(tallied)
     queries = _queries(numbered)
     numbering = queries.group_by("lowest", "is_dense").agg(queries=pl.len())
     pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left").with_columns(
         pl.col("N").fill_null(0)
     )
-    return {rel: Counts(_ledger(numbered, k), _pool(pools, k), numbering) for k, rel in enumerate(rels)}
+    return {rel: Counts(_ledger_for(numbered, k), _pools_for(pools, k), numbering) for k, rel in enumerate(rels)}
 
 
-def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
+def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
     """First occurrences with their label, null where there is none."""
     if labels is None:
         return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")
@@ -132,7 +134,7 @@ def _labelled(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str |
     )
 
 
-def _dense(tallied: pl.DataFrame) -> pl.DataFrame:
+def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
     """Iterations numbered 1..N per query, in order; `number` keeps what stood in the run."""
     numbered = _in_order(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
     row, query_id = pl.int_range(pl.len()), pl.col("query_id")
@@ -161,19 +163,19 @@ def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
     return queries.select("query_id", "N", "lowest", is_dense.alias("is_dense"))
 
 
-def _ledger(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
+def _ledger_for(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
     columns = {name: pl.col(name) for name in LEDGER.columns}
     columns |= {"GR": pl.col(f"GR{k}"), "G": pl.col(f"G{k}"), "Dup": pl.col("R") - pl.col("UR")}
     floats = {"query_id": pl.String, "G": pl.Float64}
     return numbered.select(column.cast(floats.get(name, pl.Int64)).alias(name) for name, column in columns.items())
 
 
-def _largest(qrels: pl.DataFrame) -> pl.DataFrame:
+def _keep_largest_label(qrels: pl.DataFrame) -> pl.DataFrame:
     """One row a document, with the largest of its labels."""
     return qrels.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
 
 
-def _pool(pools: pl.DataFrame, k: int) -> pl.DataFrame:
+def _pools_for(pools: pl.DataFrame, k: int) -> pl.DataFrame:
     columns = {name: pl.col(name) for name in POOLS.columns}
     columns |= {"GoodPool": pl.col(f"GoodPool{k}"), "GainPool": pl.col(f"GainPool{k}")}
     types = {"query_id": pl.String, "GainPool": pl.Float64}

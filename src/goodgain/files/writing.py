@@ -1,11 +1,10 @@
-"""Writing: no file over another that is needed, files that appear whole or not at all, ids that TREC text can hold."""
+"""Writing files: none over another that is needed, and each whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import gzip
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -13,32 +12,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import polars as pl
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files.opening import error_reason
 
-__all__ = ["Outputs", "escaped", "why", "written_whole"]
-
-#: White space and control characters of Unicode, that some reader would take for the end of a field or line.
-_UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
-_UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
-
-
-def why(error: OSError | ValueError) -> str:
-    """What an error of the operating system says, in a few words."""
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, IsADirectoryError):
-        return "is a directory, not a file"
-    return (getattr(error, "strerror", None) or str(error)).lower()
+__all__ = ["Outputs", "atomic_write"]
 
 
 class Outputs:
     """The files that a command writes, none of them an input or another output.
 
-    Files are told apart by what they are, not by their names: a link is the file it leads to. Pipes and devices are
-    left out, as there is nothing in them to lose.
+    Files are compared by device and inode, not by name: a link is the file that it leads to. Pipes and devices are not
+    compared, because writing to them overwrites nothing.
 
     Args:
         inputs: the files that are read.
@@ -70,21 +56,24 @@ _Identity = tuple[int, int] | Path | None
 
 
 def _identity(path: Path) -> _Identity:
-    """Device and inode of a file, the place and name of one that does not exist yet, None for anything else."""
+    """Return device and inode of a file, the full path of one that does not exist yet, and None for anything else."""
     try:
         status = path.stat()
     except FileNotFoundError:
         return path.resolve()
-    except (OSError, ValueError):  # whoever opens it says what is wrong
+    except (OSError, ValueError):  # opening it will say what is wrong
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, compressed as its name says, that appears under its name only when all went well.
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to write to, compressed as its name says; it appears under its name only when all went well.
 
     An error or Ctrl-C leaves whatever stood there before.
+
+    Raises:
+        InputError: the file cannot be written.
     """
     try:
         target = path.resolve()  # through a link to the file it names
@@ -97,7 +86,7 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
         part = Path(name)
         try:
-            with os.fdopen(handle, "wb") as raw, _compressing(raw, target.suffix.lower()) as out:
+            with os.fdopen(handle, "wb") as raw, _compress(raw, target.suffix.lower()) as out:
                 yield out
             part.chmod(_default_mode(target))
             part.replace(target)
@@ -108,11 +97,14 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:
         if isinstance(error, InputError) or getattr(error, "errno", None) == errno.EPIPE or "Broken pipe" in str(error):
             raise
-        raise InputError(f"{str(path)[:200]!r}: cannot be written ({why(error)}); choose another place") from error
+        raise InputError(
+            f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
+        ) from error
 
 
 @contextmanager
-def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    """Compress what is written, as the ending of the file's name says."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no time stamp: same data, same file
             yield out  # type: ignore[misc]  # GzipFile is a binary file in all but its declared type
@@ -124,34 +116,9 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 def _default_mode(path: Path) -> int:
-    """The permissions a plain open(path, "w") would give: those of the old file, or those the umask leaves."""
+    """Return the permissions that open(path, "w") would give: those of the old file, or what the umask leaves."""
     with suppress(FileNotFoundError):
         return stat.S_IMODE(path.stat().st_mode)
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def escaped(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The frame with white space and control characters in its texts as %XX (UTF-8 bytes), and how many had any."""
-    changed = 0
-    for name, dtype in frame.schema.items():
-        if dtype != pl.String:
-            continue
-        column = frame.get_column(name)
-        unsafe = column.str.contains(_UNSAFE)
-        if unsafe.any():
-            changed += int(unsafe.sum())
-            ids = column.filter(unsafe).unique()
-            safe = pl.Series([_UNSAFE_SIGN.sub(_percent, text) for text in ids], dtype=pl.String)
-            if safe.is_duplicated().any() or column.is_in(safe.implode()).any():
-                raise InputError(
-                    f"two values of {name} would become one when white space in them is written as %XX; "
-                    "write Parquet or JSON Lines, or rename the ids"
-                )
-            frame = frame.with_columns(column.replace(ids, safe))
-    return frame, changed
-
-
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found.group().encode())

@@ -8,15 +8,15 @@ import narwhals as nw
 
 from goodgain.errors import InputError
 from goodgain.formats.frames import Frame
-from goodgain.formats.row_origins import Rows, shown
-from goodgain.formats.skipped import Skipped, without_rows
-from goodgain.ranking.engines import collected
+from goodgain.formats.row_origins import RowSource, quote
+from goodgain.formats.skipped import SkippedRows, leave_out_rows
+from goodgain.ranking.engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS, Table
 
-__all__ = ["no_bad_rows", "one_tag_per_query"]
+__all__ = ["check_rows", "check_tags"]
 
 
-def no_bad_rows(frame: Frame, rows: Rows, table: Table, *, errors: str) -> tuple[Frame, Rows]:
+def check_rows(frame: Frame, rows: RowSource, table: Table, *, errors: str) -> tuple[Frame, RowSource]:
     """The frame without bad rows: the first one raises `InputError`, or all are left out with a notice (`skip`).
 
     A null doc_id in a run means an iteration that returned nothing; it comes out as `-`, with rank and score 0.
@@ -34,24 +34,24 @@ def no_bad_rows(frame: Frame, rows: Rows, table: Table, *, errors: str) -> tuple
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):
         if errors == "raise":
-            _no_bad_row_there(frame.filter(wrong), rows, problems)
+            _check_lazy_rows(frame.filter(wrong), rows, problems)
             return frame, rows
-        return without_rows(frame, wrong, label=rows.label, what=lambda row: _what(row, problems)), rows
+        return leave_out_rows(frame, wrong, label=rows.label, what=lambda row: _describe(row, problems)), rows
     bad = frame.with_row_index("row").filter(wrong)
     if not len(bad):
         return frame, rows
     if errors == "raise":
         first = bad.head(1)
         raise InputError(
-            f"{_place(first, rows)} {_what(first, problems)}; correct the row, or leave such rows out with errors='skip'"
+            f"{_locate(first, rows)} {_describe(first, problems)}; correct the row, or leave such rows out with errors='skip'"
         )
-    skipped = Skipped()
+    skipped = SkippedRows()
     for row in range(len(bad)):
         one = bad[row : row + 1]
-        skipped.add(f"row {one.get_column('row').item()} ({_what(one, problems)})" if row < 5 else "")
+        skipped.add(f"row {one.get_column('row').item()} ({_describe(one, problems)})" if row < 5 else "")
     skipped.report(rows.label, "row")
     kept = frame.with_row_index("row").filter(~wrong)
-    return kept.drop("row"), rows.only(kept.get_column("row").to_list())
+    return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
 
 
 def _type(frame: Frame, name: str) -> Any:
@@ -71,31 +71,31 @@ def _problems(names: list[str], schema: Any) -> list[tuple[nw.Expr, str]]:
     return problems
 
 
-def _no_bad_row_there(bad: nw.LazyFrame[Any], rows: Rows, problems: list[tuple[nw.Expr, str]]) -> None:
+def _check_lazy_rows(bad: nw.LazyFrame[Any], rows: RowSource, problems: list[tuple[nw.Expr, str]]) -> None:
     """A lazy frame is asked once whether any row is bad; its rows have no number to name."""
-    one: nw.DataFrame[Any] = nw.from_native(collected(bad.head(1)))
+    one: nw.DataFrame[Any] = nw.from_native(collect(bad.head(1)))
     if len(one):
         raise InputError(
-            f"{rows.label}: a row {shown(str(one.rows(named=True)[0]))} {_what(one, problems)}; correct it, or leave such "
+            f"{rows.label}: a row {quote(str(one.rows(named=True)[0]))} {_describe(one, problems)}; correct it, or leave such "
             "rows out with errors='skip'"
         )
 
 
-def _what(row: nw.DataFrame[Any], problems: list[tuple[nw.Expr, str]]) -> str:
+def _describe(row: nw.DataFrame[Any], problems: list[tuple[nw.Expr, str]]) -> str:
     return next((what for condition, what in problems if len(row.filter(condition))), "is bad")
 
 
-def _place(row: nw.DataFrame[Any], rows: Rows) -> str:
+def _locate(row: nw.DataFrame[Any], rows: RowSource) -> str:
     values = row.rows(named=True)[0]
     number = values.pop("row")
-    return rows.where(number, values)
+    return rows.locate(number, values)
 
 
-def one_tag_per_query(frame: Frame, rows: Rows) -> None:
+def check_tags(frame: Frame, rows: RowSource) -> None:
     """A run is one system: two tags in one query raise `InputError` with both."""
     if not isinstance(frame, nw.DataFrame) or frame.get_column("tag").null_count():
         if isinstance(frame, nw.DataFrame):
-            rows = rows.only((~frame.get_column("tag").is_null()).arg_true().to_list())
+            rows = rows.subset((~frame.get_column("tag").is_null()).arg_true().to_list())
         frame = frame.filter(~nw.col("tag").is_null())
     if isinstance(frame, nw.DataFrame):
         column = frame.get_column("tag")
@@ -103,7 +103,7 @@ def one_tag_per_query(frame: Frame, rows: Rows) -> None:
             return
     tags = frame.group_by("query_id").agg(nw.col("tag").min().alias("one"), nw.col("tag").max().alias("other"))
     differing = tags.filter(nw.col("one") != nw.col("other")).sort("query_id").head(1)
-    found = collected(differing)
+    found = collect(differing)
     if not len(found):
         return
     query_id, one, other = found.row(0)
@@ -113,7 +113,7 @@ def one_tag_per_query(frame: Frame, rows: Rows) -> None:
         first = of_query.get_column("tag").to_list()[0]
         second = of_query.filter(nw.col("tag") != first)
         one, other = first, second.get_column("tag").to_list()[0]
-        place = rows.where(second.get_column("row").to_list()[0])
+        place = rows.locate(second.get_column("row").to_list()[0])
     raise InputError(
         f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row; "
         "a run is one system: give each system a file of its own"

@@ -15,16 +15,16 @@ __all__ = ["PandasFacade"]
 
 
 class PandasFacade:
-    """Any attribute that is not ours is that of a pandas frame of `shown`, built on first use."""
+    """Any attribute that is not ours is that of a pandas frame of `host_frame`, built on first use."""
 
     @property
-    def shown(self) -> pl.DataFrame:
+    def host_frame(self) -> pl.DataFrame:
         """What a host may see."""
         raise AttributeError(f"{type(self).__name__} shows nothing")
 
     @cached_property
     def _pandas(self) -> pd.DataFrame:
-        return self.shown.to_pandas()
+        return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those

@@ -11,11 +11,11 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
-from goodgain.formats.row_origins import FrameRows, Rows
-from goodgain.ranking.engines import collected
+from goodgain.formats.row_origins import FrameRows, RowSource
+from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS, Table
 
-__all__ = ["Frame", "OpenFrame", "open_frame", "typed"]
+__all__ = ["Frame", "OpenFrame", "cast_columns", "open_frame", "to_nested_dict"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -32,7 +32,7 @@ class OpenFrame(NamedTuple):
     """
 
     frame: Frame
-    rows: Rows
+    rows: RowSource
     columns: FoundColumns
 
 
@@ -43,7 +43,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     user's names of columns.
     """
     if isinstance(source, Mapping):
-        return _open(nw.from_native(_from_dict(source, table)), table, {}, f"the {table.name} dict")
+        return _open(nw.from_native(_read_dict(source, table)), table, {}, f"the {table.name} dict")
     columns = columns or {}
     try:
         native = nw.from_native(source, pass_through=True)
@@ -54,7 +54,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     if isinstance(native, (nw.LazyFrame, nw.DataFrame)):
         return _open(native, table, columns, f"the {table.name} frame")
     if isinstance(source, Iterable):
-        frame, found = _from_tuples(source, table, columns)
+        frame, found = _read_tuples(source, table, columns)
         return OpenFrame(nw.from_native(frame), FrameRows(f"the {table.name}"), found)
     raise InputError(
         f"{type(source).__name__} is no {table.name}: give a path, a data frame, named tuples or a dict of dicts"
@@ -89,7 +89,7 @@ def _check_columns(names: list[str], table: Table, found: FoundColumns) -> None:
         )
 
 
-def _from_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
+def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
     value_name, value_type = ("relevance", "label") if table is QRELS else ("score", "score")
     for query_id, documents in source.items():
         if not isinstance(documents, Mapping):
@@ -103,7 +103,7 @@ def _from_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
     return _columns({"query_id": query_ids, "doc_id": doc_ids, value_name: values}, table)
 
 
-def _from_tuples(source: Iterable[Any], table: Table, columns: Columns) -> tuple[pl.DataFrame, FoundColumns]:
+def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> tuple[pl.DataFrame, FoundColumns]:
     rows = iter(source)
     first = next(rows, None)
     if first is None:
@@ -147,7 +147,25 @@ def _columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
     return pl.DataFrame(series)
 
 
-def typed(frame: Frame, table: Table) -> Frame:
+def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    """Return {query_id: {doc_id: value}}, queries in the order of their first rows.
+
+    >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'q': {'a': 2.0, 'b': 1.0}}
+    """
+    queries = frame.get_column("query_id").rle().struct.unnest()
+    if not queries.get_column("value").is_unique().all():
+        first = frame.with_row_index("row").select(pl.col("row").min().over("query_id")).to_series()
+        return to_nested_dict(frame.sort(first, maintain_order=True), value)
+    doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
+    ends = queries.get_column("len").cum_sum()
+    return {
+        query_id: dict(zip(doc_ids[end - length : end], values[end - length : end], strict=True))
+        for length, query_id, end in zip(queries.get_column("len"), queries.get_column("value"), ends, strict=True)
+    }
+
+
+def cast_columns(frame: Frame, table: Table) -> Frame:
     """Ids as text and numbers as numbers; a column that cannot be either without loss raises `InputError`."""
     schema = frame.collect_schema()
     casts = []
@@ -172,7 +190,7 @@ def typed(frame: Frame, table: Table) -> Frame:
 
 
 def _has_nulls_only(frame: Frame, name: str) -> bool:
-    return not collected(frame.select(nw.col(name).count())).item()
+    return not collect(frame.select(nw.col(name).count())).item()
 
 
 def _iteration_cast(found: Any) -> list[nw.Expr]:

@@ -10,12 +10,12 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.formats.frames import Frame
-from goodgain.formats.row_origins import Rows
-from goodgain.formats.skipped import Skipped, without_rows
-from goodgain.ranking.engines import carried_to, collected
+from goodgain.formats.row_origins import RowSource
+from goodgain.formats.skipped import SkippedRows, leave_out_rows
+from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["empty_iterations_added", "empty_iterations_added_there", "numbered"]
+__all__ = ["add_empty_iterations", "add_empty_iterations_lazily", "number_iterations"]
 
 _WHOLE = r"^\+?[0-9]{1,18}$"
 _RULE = (
@@ -25,7 +25,7 @@ _RULE = (
 _LARGEST_GAP = 10_000
 
 
-def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Frame, Rows]:
+def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource]:
     """The `iteration` column as Int64: numbers as they stand, one word for a whole query as `first`.
 
     Raises `InputError` where a query mixes numbers with words, has two words, or a number below 0 or with a fraction.
@@ -37,7 +37,7 @@ def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Fram
         frame = frame.with_columns(nw.col("iteration").cast(nw.String))  # a number may be too large for Int64
     elif found.is_integer():
         frame = frame.with_columns(nw.col("iteration").cast(nw.Int64))
-        least = _eager(frame.select(nw.col("iteration").min())).item()
+        least = _collect(frame.select(nw.col("iteration").min())).item()
         if least is None or least >= 0:
             return frame, rows
         frame = frame.with_columns(nw.col("iteration").cast(nw.String))
@@ -51,9 +51,9 @@ def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Fram
             nw.col("whole").max().alias("any_number"),
         )
     )
-    mixed = _eager(queries.filter((nw.col("values") > 1) & (nw.col("all_numbers") == 0)).sort("query_id"))
+    mixed = _collect(queries.filter((nw.col("values") > 1) & (nw.col("all_numbers") == 0)).sort("query_id"))
     if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
-        frame, rows = _without_words(frame, rows, mixed.get_column("query_id").to_list())
+        frame, rows = _leave_out_words(frame, rows, mixed.get_column("query_id").to_list())
     elif len(mixed):
         _raise_mixed(frame, rows, mixed.get_column("query_id").to_list()[0])
     numbers = (
@@ -62,29 +62,29 @@ def numbered(frame: Frame, rows: Rows, *, first: int, errors: str) -> tuple[Fram
     return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows
 
 
-def _eager(frame: Frame) -> nw.DataFrame[Any]:
+def _collect(frame: Frame) -> nw.DataFrame[Any]:
     return frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame
 
 
-def _without_words(frame: Frame, rows: Rows, queries: list[str]) -> tuple[Frame, Rows]:
+def _leave_out_words(frame: Frame, rows: RowSource, queries: list[str]) -> tuple[Frame, RowSource]:
     wrong = nw.col("query_id").is_in(queries) & ~nw.col("iteration").str.contains(_WHOLE)
     if isinstance(frame, nw.LazyFrame):
-        return without_rows(frame, wrong, label=rows.label, what=_word), rows
+        return leave_out_rows(frame, wrong, label=rows.label, what=_describe_word), rows
     indexed = frame.with_row_index("row")
     bad = indexed.filter(wrong)
-    skipped = Skipped()
+    skipped = SkippedRows()
     for row, value in zip(bad.get_column("row").to_list(), bad.get_column("iteration").to_list(), strict=True):
-        skipped.add(f"{rows.where(row)} (has {value!r} in column 2)" if skipped.count < 5 else "")
+        skipped.add(f"{rows.locate(row)} (has {value!r} in column 2)" if skipped.count < 5 else "")
     skipped.report(rows.label)
     kept = indexed.filter(~wrong)
-    return kept.drop("row"), rows.only(kept.get_column("row").to_list())
+    return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
 
 
-def _word(row: nw.DataFrame[Any]) -> str:
+def _describe_word(row: nw.DataFrame[Any]) -> str:
     return f"has {row.get_column('iteration').item()!r} in column 2"
 
 
-def _raise_mixed(frame: Frame, rows: Rows, query_id: str) -> None:
+def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
     """Name the first line of the query that breaks the rule, beside a value it was held against."""
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
@@ -95,33 +95,33 @@ def _raise_mixed(frame: Frame, rows: Rows, query_id: str) -> None:
     other = next(value for value in values if value != values[bad])
     row = of_query.get_column("row").to_list()[bad]
     raise InputError(
-        f"{rows.where(row)} has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row; {_RULE}"
+        f"{rows.locate(row)} has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row; {_RULE}"
     )
 
 
-def empty_iterations_added(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
+def add_empty_iterations(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
     """The run with a `-` row for every number from `first` to the query's largest that has no row.
 
     Raises `InputError` for a number below `first`, and for a gap over 10,000.
     """
     tags = [pl.col("tag").max()] if "tag" in frame.columns else []  # one a query; null where it is not said
     searched = frame.group_by("query_id", "iteration").agg(*tags)
-    missing = _missing(searched, first=first)
+    missing = _find_missing(searched, first=first)
     return pl.concat([frame, missing.select(pl.col(name).cast(frame.schema[name]) for name in frame.columns)])
 
 
-def empty_iterations_added_there(frame: nw.LazyFrame[Any], *, first: int) -> nw.LazyFrame[Any]:
+def add_empty_iterations_lazily(frame: nw.LazyFrame[Any], *, first: int) -> nw.LazyFrame[Any]:
     """The same for a lazy frame: its iterations are collected, one row each, and the `-` rows are carried to it."""
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []
-    missing = _missing(collected(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
+    missing = _find_missing(collect(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
     if missing.is_empty():
         return frame
-    there = carried_to(frame, nw.from_native(missing.select(schema.names())))
+    there = move_to_engine(frame, nw.from_native(missing.select(schema.names())))
     return nw.concat([frame, there.select(nw.col(name).cast(schema[name]) for name in schema.names())])
 
 
-def _missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
+def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     """The `-` rows for the iterations of a run: query_id, iteration, and tag if the run has tags."""
     searched = searched.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.formats.row_origins import Rows
+from goodgain.formats.row_origins import RowSource
 from goodgain.schema import EMPTY_DOC
 
 __all__ = [
     "LOWEST_LABEL",
     "MOST_LEVELS",
+    "check_documents",
     "check_levels",
     "clip_for_trec_eval",
-    "differing_labels",
+    "count_differing_labels",
+    "keep_one_label_per_document",
+    "keep_one_label_per_iteration",
     "keep_whole_labels",
-    "no_judgment_of_nothing",
-    "one_label_a_document",
-    "one_label_an_iteration",
 ]
 
 _POSITIVE = r"^\+?0*[1-9][0-9]*$"
@@ -63,22 +63,22 @@ def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
 
 
-def differing_labels(frame: pl.DataFrame) -> int:
+def count_differing_labels(frame: pl.DataFrame) -> int:
     """How many documents have labels that differ between iterations."""
     counts = frame.group_by("query_id", "doc_id").agg(pl.col("relevance").n_unique())
     return counts.filter(pl.col("relevance") > 1).height
 
 
-def no_judgment_of_nothing(frame: pl.DataFrame, rows: Rows) -> None:
+def check_documents(frame: pl.DataFrame, rows: RowSource) -> None:
     nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
     if len(nothing):
         raise InputError(
-            f"{rows.where(nothing[0])} judges the document '-', which stands for an iteration that returned nothing; "
+            f"{rows.locate(nothing[0])} judges the document '-', which stands for an iteration that returned nothing; "
             "remove the line"
         )
 
 
-def one_label_a_document(frame: pl.DataFrame, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
+def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
     """One row per (query, document), and one per subtopic (column 2) of it; two labels raise `InputError`."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
@@ -88,7 +88,7 @@ def one_label_a_document(frame: pl.DataFrame, rows: Rows) -> tuple[pl.DataFrame,
         remedy = "keep the one that is right"
         if by_iteration:
             remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
-        _no_contradiction(frame, rows, key, remedy)
+        _check_contradictions(frame, rows, key, remedy)
         labels = frame.unique(key, keep="first", maintain_order=True)
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
     if by_iteration:
@@ -99,23 +99,23 @@ def one_label_a_document(frame: pl.DataFrame, rows: Rows) -> tuple[pl.DataFrame,
     return labels, subtopics
 
 
-def one_label_an_iteration(frame: pl.DataFrame, rows: Rows) -> pl.DataFrame:
+def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
     """One row per (query, document, iteration), null for any iteration; two labels raise `InputError`."""
     odd = frame.get_column("iteration").str.contains(_NUMBER_BUT_NO_ITERATION).arg_true()
     if len(odd):
         raise InputError(
-            f"{rows.where(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is no iteration; "
+            f"{rows.locate(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is no iteration; "
             "write a positive integer, 0, or a word for any iteration"
         )
     number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
     beyond = frame.select(pl.col("iteration").str.contains(_POSITIVE) & number.is_null()).to_series().arg_true()
     if len(beyond):
-        raise InputError(f"{rows.where(beyond[0])} has a number in column 2 that no iteration can have; correct it")
+        raise InputError(f"{rows.locate(beyond[0])} has a number in column 2 that no iteration can have; correct it")
     numbered = frame.with_columns(iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(number))
     key = ["query_id", "doc_id", "iteration"]
-    _no_contradiction(numbered, rows, key, "keep the one that is right")
+    _check_contradictions(numbered, rows, key, "keep the one that is right")
     distinct = numbered.unique(key, keep="first", maintain_order=True)
-    differing = differing_labels(distinct)
+    differing = count_differing_labels(distinct)
     if differing:
         notice(
             f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
@@ -124,7 +124,7 @@ def one_label_an_iteration(frame: pl.DataFrame, rows: Rows) -> pl.DataFrame:
     return distinct
 
 
-def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str], remedy: str) -> None:
+def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
     """Two different labels for one key raise `InputError` with both lines."""
     judged = frame.with_row_index("row")
     clashing = (
@@ -140,4 +140,4 @@ def _no_contradiction(frame: pl.DataFrame, rows: Rows, key: list[str], remedy: s
     same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
     other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
     what = "query and document" if len(key) == 2 else "query, document and iteration"
-    raise InputError(f"{rows.where(first)} and {rows.where(other)} have different labels for one {what}; {remedy}")
+    raise InputError(f"{rows.locate(first)} and {rows.locate(other)} have different labels for one {what}; {remedy}")

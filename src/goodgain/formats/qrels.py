@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -14,29 +16,30 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.reading import container, read_bytes, stem
-from goodgain.formats.checks import no_bad_rows
+from goodgain.files.content import read_bytes
+from goodgain.files.frames import write_frame
+from goodgain.files.opening import container, stem
+from goodgain.formats.checks import check_rows
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
-from goodgain.formats.frames import OpenFrame, open_frame, typed
+from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.labels import (
+    check_documents,
     check_levels,
     clip_for_trec_eval,
-    differing_labels,
+    count_differing_labels,
+    keep_one_label_per_document,
+    keep_one_label_per_iteration,
     keep_whole_labels,
-    no_judgment_of_nothing,
-    one_label_a_document,
-    one_label_an_iteration,
 )
-from goodgain.formats.row_origins import shown
+from goodgain.formats.row_origins import number_lines, quote
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table, write_table
+from goodgain.formats.tables import read_table
 from goodgain.formats.text import QRELS_TEXT, read_text
-from goodgain.formats.trec import write_trec
-from goodgain.ranking.engines import collected
+from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS
 
-__all__ = ["Judgment", "Qrels", "read_as_qrels", "read_qrels", "write_qrels"]
+__all__ = ["Judgment", "Qrels", "load_qrels", "looks_like_qrels", "read_qrels", "write_qrels"]
 
 
 class Judgment(NamedTuple):
@@ -126,7 +129,7 @@ class Qrels(PandasFacade):
         if self.labels is None:
             rows = self.rows
         else:
-            differing = differing_labels(self.frame)
+            differing = count_differing_labels(self.frame)
             if differing:
                 notice(
                     f"labels by iteration: a classic measure called through a host takes the largest label of the {differing} "
@@ -137,7 +140,7 @@ class Qrels(PandasFacade):
         return clip_for_trec_eval(rows).select(*columns)
 
     @property
-    def shown(self) -> pl.DataFrame:
+    def host_frame(self) -> pl.DataFrame:
         """What a host may see: whole labels."""
         return self.for_hosts
 
@@ -180,15 +183,18 @@ def read_qrels(
     >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
     Qrels(1 queries, 2 labels)
     """
-    judged = read_as_qrels(source, labels=labels, errors=errors, columns=columns)
+    judged = load_qrels(source, labels=labels, errors=errors, columns=columns)
     check_columns_used(columns or {}, judged)
     return judged
 
 
-def read_as_qrels(
+def load_qrels(
     source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
 ) -> Qrels:
-    """`read_qrels`, for callers that read a run with the same `columns` too: a name may be missing here."""
+    """Read qrels as `read_qrels` does, but allow names in `columns` that they lack.
+
+    A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`).
+    """
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
             raise InputError(
@@ -198,12 +204,12 @@ def read_as_qrels(
     check_errors_option(errors)
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
-    name, (opened, rows, found), is_text = _opened(source, errors, check_columns(columns))
+    name, (opened, rows, found), is_text = _open_source(source, errors, check_columns(columns))
     if not is_text:
         if labels is None and "iteration" in opened.collect_schema().names():
-            opened = opened.with_columns(_column_2(opened.collect_schema()["iteration"]))
-        opened, rows = no_bad_rows(typed(opened, QRELS), rows, QRELS, errors=errors)
-    frame = collected(opened)
+            opened = opened.with_columns(_ignore_column_2(opened.collect_schema()["iteration"]))
+        opened, rows = check_rows(cast_columns(opened, QRELS), rows, QRELS, errors=errors)
+    frame = collect(opened)
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
@@ -213,17 +219,17 @@ def read_as_qrels(
     )
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
-    no_judgment_of_nothing(frame, rows)
+    check_documents(frame, rows)
     if not math.isfinite(frame.get_column("relevance").abs().sum()):
         raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
     frame = keep_whole_labels(frame)
     if labels is None:
-        labelled, subtopics = one_label_a_document(frame, rows)
+        labelled, subtopics = keep_one_label_per_document(frame, rows)
         return Qrels(labelled, name=name, rows=subtopics, renamed=found.renamed)
-    return Qrels(one_label_an_iteration(frame, rows), labels=labels, name=name, renamed=found.renamed)
+    return Qrels(keep_one_label_per_iteration(frame, rows), labels=labels, name=name, renamed=found.renamed)
 
 
-def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
+def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
     """Name, frame, and whether it was text (whose lines are checked while reading)."""
     if not isinstance(source, (str, os.PathLike)):
         return None, open_frame(source, QRELS, columns=columns), False
@@ -237,7 +243,7 @@ def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, Ope
     return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
-def _column_2(found: Any) -> nw.Expr:
+def _ignore_column_2(found: Any) -> nw.Expr:
     """Column 2 is ignored: whatever stands there, or nothing, is no reason to refuse a judgment."""
     keep = found == nw.String or found.is_integer()
     return (nw.col("iteration").cast(nw.String).fill_null("0") if keep else nw.lit("0")).alias("iteration")
@@ -252,7 +258,7 @@ def _exists(path: Path) -> bool:
 
 def _ir_datasets_qrels(dataset_id: str) -> Any:
     """The judgments of a data set that ir_datasets knows by this id."""
-    missing = f"{shown(dataset_id)}: no such file"
+    missing = f"{quote(dataset_id)}: no such file"
     try:
         import ir_datasets
     except ImportError:
@@ -271,6 +277,36 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
         raise InputError(f"{dataset_id}: ir_datasets could not give its qrels ({error}); give a file") from error
 
 
+def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
+    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line.
+
+    Args:
+        path: the file.
+        columns: name in the file -> name here, for columns with other names.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    names = {name for name, ours in (columns or {}).items() if ours == "relevance"} | {"relevance"}
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
+    kind = container(path)
+    content = read_bytes(path)
+    if kind in ("parquet", "arrow"):
+        scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
+        try:
+            return not names.isdisjoint(scan(io.BytesIO(content.data)))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{path}: is no readable {kind} file; write it again") from error
+    first = next(number_lines(content), (0, b""))[1]
+    if kind == "jsonl":
+        try:
+            return not names.isdisjoint(json.loads(first))
+        except (ValueError, TypeError, RecursionError):
+            return False
+    return len(first.split()) == len(QRELS_TEXT.fields)
+
+
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
@@ -281,9 +317,4 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
         InputError: the file cannot be written.
     """
     source = read_qrels(qrels)
-    target = Path(path)
-    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
-    if container(target) == "text":
-        write_trec(frame, target)
-    else:
-        write_table(frame, target)
+    write_frame(source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0")), Path(path))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goodgain.files.reading import Content, open_stream
+from goodgain.files.content import Content
+from goodgain.files.opening import open_stream
 
-__all__ = ["WHITE", "FileLines", "FrameRows", "Rows", "TextLines", "numbered_lines", "shown"]
+__all__ = ["WHITE", "FileLines", "FrameRows", "RowSource", "TextLines", "number_lines", "quote"]
 
 #: White space between the fields of a text file, as C's isspace has it.
 WHITE = b" \t\r\v\f"
@@ -18,13 +19,13 @@ _END = b"\n"
 _SHOWN = 200
 
 
-def shown(line: str) -> str:
+def quote(line: str) -> str:
     """A line as errors show it: cut at 200 characters, control characters made visible."""
     text = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
     return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
 
 
-def numbered_lines(content: Content) -> Iterator[tuple[int, bytes]]:
+def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, without their ends, each with its number in the file."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
         stripped = line.strip(WHITE + b"\n")
@@ -39,13 +40,13 @@ class FrameRows:
     label: str
     rows: Sequence[int] | None = None
 
-    def where(self, row: int, values: dict[str, Any] | None = None) -> str:
+    def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
         """Name a row, counted from 0."""
         number = self.rows[row] if self.rows is not None else row
         text = f"{self.label}, row {number}"
-        return f"{text} {shown(str(values))}" if values else text
+        return f"{text} {quote(str(values))}" if values else text
 
-    def only(self, kept: Sequence[int]) -> FrameRows:
+    def subset(self, kept: Sequence[int]) -> FrameRows:
         """The same source after all but these rows were left out."""
         return FrameRows(self.label, kept if self.rows is None else [self.rows[row] for row in kept])
 
@@ -58,16 +59,16 @@ class TextLines:
     content: Content
     lines: Sequence[int] | None = None
 
-    def where(self, row: int, values: dict[str, Any] | None = None) -> str:
+    def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
         """Name the line that became this row, and quote it."""
-        for index, (number, line) in enumerate(numbered_lines(self.content)):
+        for index, (number, line) in enumerate(number_lines(self.content)):
             if (number == self.lines[row]) if self.lines is not None else (index == row):
-                return f"{self.label}, line {number}: {shown(line.decode('utf-8', 'replace'))}"
+                return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
         return f"{self.label}, row {row}"
 
-    def only(self, kept: Sequence[int]) -> TextLines:
+    def subset(self, kept: Sequence[int]) -> TextLines:
         """The same source after all but these rows were left out."""
-        lines = self.lines if self.lines is not None else [number for number, _ in numbered_lines(self.content)]
+        lines = self.lines if self.lines is not None else [number for number, _ in number_lines(self.content)]
         return TextLines(self.label, self.content, [lines[row] for row in kept])
 
 
@@ -83,15 +84,15 @@ class FileLines:
         """What the source is called."""
         return str(self.path)
 
-    def where(self, row: int, values: dict[str, Any] | None = None) -> str:
+    def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
         """Name the line that became this row, and quote it."""
         with open_stream(self.path) as file:
             line = next(itertools.islice(file, self.rows[row] - 1, None), b"")
-        return f"{self.path}, line {self.rows[row]}: {shown(line.strip(WHITE + _END).decode('utf-8', 'replace'))}"
+        return f"{self.path}, line {self.rows[row]}: {quote(line.strip(WHITE + _END).decode('utf-8', 'replace'))}"
 
-    def only(self, kept: Sequence[int]) -> FileLines:
+    def subset(self, kept: Sequence[int]) -> FileLines:
         """The same source after all but these rows were left out."""
         return FileLines(self.path, [self.rows[row] for row in kept])
 
 
-Rows = FrameRows | TextLines | FileLines
+RowSource = FrameRows | TextLines | FileLines

@@ -6,27 +6,26 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.reading import container, read_bytes, stem
-from goodgain.formats.checks import no_bad_rows, one_tag_per_query
+from goodgain.files.content import read_bytes
+from goodgain.files.frames import write_frame
+from goodgain.files.opening import container, stem
+from goodgain.formats.checks import check_rows, check_tags
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
 from goodgain.formats.facade import PandasFacade
-from goodgain.formats.frames import OpenFrame, open_frame, typed
-from goodgain.formats.iterations import empty_iterations_added, empty_iterations_added_there, numbered
-from goodgain.formats.order import put_in_order, tell_contradictions, tell_ties
-from goodgain.formats.row_origins import Rows
+from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
+from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table, write_table
+from goodgain.formats.tables import read_table
 from goodgain.formats.text import RUN_TEXT, read_text
-from goodgain.formats.trec import write_trec
-from goodgain.ranking.engines import collected, deferred
-from goodgain.ranking.flattening import ranked, with_ranks
-from goodgain.ranking.lazy_flattening import ranked_here, ranked_there
+from goodgain.ranking.engines import collect, to_lazy
+from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict
+from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [
@@ -35,15 +34,17 @@ __all__ = [
     "check_run_options",
     "describe_likely_iteration",
     "has_repeats",
-    "read_as_run",
+    "load_run",
+    "make_run",
     "read_run",
-    "run_of",
+    "warn_of_likely_iteration",
+    "warn_of_missing_iterations",
     "write_run",
 ]
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
-NO_ITERATIONS = (
+_NO_ITERATIONS = (
     "no iterations in this run: read it with goodgain.read_run, or, where a column of another name numbers them, pass "
     "columns={'that name': 'iteration'}"
 )
@@ -70,6 +71,7 @@ class Run(PandasFacade):
         has_iterations: False where the source had no column of iterations.
         likely_iteration: a column of the source that looks like the iteration, where none was one.
         renamed: the columns of the source that `columns=` renamed.
+        warned: notices that were given about this run, so that none is given twice.
     """
 
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
@@ -87,6 +89,7 @@ class Run(PandasFacade):
         self.has_iterations = has_iterations
         self.likely_iteration = columns.likely_iteration if columns else None
         self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
+        self.warned: set[str] = set()
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -99,7 +102,7 @@ class Run(PandasFacade):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
-        return with_ranks(rows if lazy.implementation.is_polars() else put_in_order(rows))
+        return add_ranks(rows if lazy.implementation.is_polars() else sort_unordered(rows))
 
     @property
     def lives_on_engine(self) -> bool:
@@ -116,32 +119,32 @@ class Run(PandasFacade):
 
     def _flattened(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
-            ranking, contradicting = ranked(self.frame, order=order)
-            tell_contradictions(contradicting)
+            ranking, contradicting = rank_run(self.frame, order=order)
+            warn_if_scores_contradict(contradicting)
             return ranking
-        found = ranked_here(nw.from_native(self.frame), order=order)
-        self._tell(found.contradicting, found.tied)
+        found = rank_in_memory(nw.from_native(self.frame), order=order)
+        self._warn(found.contradicting, found.tied)
         ranking_here: pl.DataFrame = found.ranking
         return ranking_here
 
-    def flattened_there(self, order: str) -> Any:
+    def flatten_lazily(self, order: str) -> Any:
         """The classic ranking of a lazy frame, as a lazy frame of the same engine."""
-        found = ranked_there(nw.from_native(self.frame), order=order)
-        self._tell(found.contradicting, found.tied)
+        found = rank_on_engine(nw.from_native(self.frame), order=order)
+        self._warn(found.contradicting, found.tied)
         return found.ranking.to_native()
 
-    def _tell(self, contradicting: int, tied: int) -> None:
-        tell_contradictions(contradicting)
-        tell_ties(tied, nw.from_native(self.frame).collect_schema().names())
+    def _warn(self, contradicting: int, tied: int) -> None:
+        warn_if_scores_contradict(contradicting)
+        warn_if_tied(tied, nw.from_native(self.frame).collect_schema().names())
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
         """query_id, doc_id, iteration: where each document was found first, by the run's own numbers."""
-        rows = deferred(nw.from_native(self.frame)).filter(nw.col("doc_id") != EMPTY_DOC)
-        return collected(rows.group_by("query_id", "doc_id").agg(nw.col("iteration").min()))
+        rows = to_lazy(nw.from_native(self.frame)).filter(nw.col("doc_id") != EMPTY_DOC)
+        return collect(rows.group_by("query_id", "doc_id").agg(nw.col("iteration").min()))
 
     @property
-    def shown(self) -> pl.DataFrame:
+    def host_frame(self) -> pl.DataFrame:
         """What a host may see: the flattened ranking."""
         return self._ranking
 
@@ -187,33 +190,66 @@ def read_run(
     >>> run.frame["doc_id"].to_list()
     ['d1', 'd2']
     """
-    run = read_as_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+    run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
     check_columns_used(columns or {}, run)
-    if run.likely_iteration is not None and run is not source:
-        notice(f"{describe_likely_iteration(run.likely_iteration)}; it was read as a run of one iteration a query")
+    warn_of_likely_iteration(run)
     return run
 
 
-def read_as_run(
+def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """`read_run`, for callers that say themselves what a run without iterations means to them."""
+    """Read a run as `read_run` does, and leave two checks to the caller, who may know more than this source.
+
+    A name in `columns` may be one of the qrels, which are read with the same `columns` (`check_columns_used`). And a
+    column that looks like the iteration (`Run.likely_iteration`) is an error where measures need the iteration, and
+    worth a notice elsewhere (`warn_of_likely_iteration`).
+    """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, opened, is_text = _opened(source, errors, check_columns(columns))
-    return run_of(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+    name, opened, is_text = _open_source(source, errors, check_columns(columns))
+    return make_run(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+
+
+class _MayLackIterations(Protocol):
+    """A run, eager or in batches."""
+
+    @property
+    def likely_iteration(self) -> str | None: ...
+
+    @property
+    def warned(self) -> set[str]: ...
+
+
+def warn_of_missing_iterations(run: _MayLackIterations) -> None:
+    """Give the notice that a run has no iterations where it needs them, once for each run."""
+    _warn_once(run, _NO_ITERATIONS)
+
+
+def warn_of_likely_iteration(run: _MayLackIterations) -> None:
+    """Give a notice if a column of the run looks like the iteration and was not read as it, once for each run."""
+    if run.likely_iteration is not None:
+        sentence = describe_likely_iteration(run.likely_iteration)
+        _warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
+
+
+def _warn_once(run: _MayLackIterations, text: str) -> None:
+    """Reading and scoring may both find the same thing about a run; only the first of them says it."""
+    if text not in run.warned:
+        run.warned.add(text)
+        notice(text)
 
 
 def describe_likely_iteration(column: str) -> str:
-    """The sentence about a column that looks like the iteration, and was not read as one."""
+    """Return the sentence about a column that looks like the iteration and was not read as it."""
     return (
         f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}} "
         f"(--columns {column}=iteration), or, if it is not, rename it"
     )
 
 
-def run_of(
+def make_run(
     source: OpenFrame,
     *,
     name: str | None,
@@ -230,43 +266,30 @@ def run_of(
     opened, rows, found = source
     columns = opened.collect_schema().names()
     if not is_text:
-        opened, rows = no_bad_rows(typed(opened, RUN), rows, RUN, errors=errors)
+        opened, rows = check_rows(cast_columns(opened, RUN), rows, RUN, errors=errors)
     has_iterations = "iteration" in columns
     if not has_iterations:
         opened = opened.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
-    opened, rows = numbered(opened, rows, first=first, errors=errors)
+    opened, rows = number_iterations(opened, rows, first=first, errors=errors)
     if "tag" in columns:
-        one_tag_per_query(opened, rows)
+        check_tags(opened, rows)
     opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(opened, nw.LazyFrame):
-        is_told = has_iterations or found.likely_iteration is not None
-        lazy = _check_lazy_rows(opened, rows, has_iterations=has_iterations, is_told=is_told, gaps=gaps, first=first)
-        return Run(lazy.to_native(), name=name, has_iterations=has_iterations, columns=found)
-    frame = with_ranks(opened.to_native())
-    if gaps == "empty" and has_iterations:
-        frame = empty_iterations_added(frame, first=first)
-    if frame.is_empty() and not is_part:
+        if gaps == "empty" and has_iterations:
+            opened = add_empty_iterations_lazily(opened, first=first)
+        is_empty = not len(collect(opened.select("query_id").head(1)))
+        run = Run(opened.to_native(), name=name, has_iterations=has_iterations, columns=found)
+    else:
+        frame = add_ranks(opened.to_native())
+        if gaps == "empty" and has_iterations:
+            frame = add_empty_iterations(frame, first=first)
+        is_empty = frame.is_empty()
+        run = Run(frame, name=name, has_iterations=has_iterations, columns=found)
+    if is_empty and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(frame):
-        notice(NO_ITERATIONS)
-    return Run(frame, name=name, has_iterations=has_iterations, columns=found)
-
-
-def _check_lazy_rows(
-    frame: nw.LazyFrame[Any], rows: Rows, *, has_iterations: bool, is_told: bool, gaps: str, first: int
-) -> nw.LazyFrame[Any]:
-    """The rows of a run that stay on their engine; what must be known of them is asked there."""
-    if gaps == "empty" and has_iterations:
-        frame = empty_iterations_added_there(frame, first=first)
-    if not len(collected(frame.select("query_id").head(1))):
-        notice(f"{rows.label}: {EMPTY_RUN}")
-    if not is_told:
-        results = (
-            frame.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-        )
-        if len(collected(results.filter(nw.col("times") > 1).head(1))):
-            notice(NO_ITERATIONS)
-    return frame
+    if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(run.frame):
+        warn_of_missing_iterations(run)
+    return run
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
@@ -280,7 +303,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
         raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
 
 
-def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
+def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
     """Name, frame, and whether it was text (whose lines are checked while reading)."""
     if not isinstance(source, (str, os.PathLike)):
         return None, open_frame(source, RUN, columns=columns), False
@@ -292,9 +315,14 @@ def _opened(source: Any, errors: str, columns: Columns) -> tuple[str | None, Ope
     return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
-def has_repeats(frame: pl.DataFrame) -> bool:
-    results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
-    return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
+def has_repeats(frame: Any) -> bool:
+    """Tell whether a document stands twice in a query, wherever the rows are."""
+    if isinstance(frame, pl.DataFrame):
+        results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
+        return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
+    lazy: nw.LazyFrame[Any] = nw.from_native(frame)
+    documents = lazy.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
+    return bool(len(collect(documents.filter(nw.col("times") > 1).head(1))))
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
@@ -309,9 +337,8 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     source = read_run(run)
     target = Path(path)
     frame = source.rows
-    if container(target) != "text":
-        write_table(frame, target)
-        return
-    name = tag or source.name or "goodgain"
-    tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)
-    write_trec(frame.select("query_id", "iteration", "doc_id", "rank", "score", tags.alias("tag")), target)
+    if container(target) == "text":
+        name = tag or source.name or "goodgain"
+        tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)
+        frame = frame.select("query_id", "iteration", "doc_id", "rank", "score", tags.alias("tag"))
+    write_frame(frame, target)

@@ -8,15 +8,15 @@ from typing import Any
 import narwhals as nw
 
 from goodgain.errors import InputError, notice
-from goodgain.formats.row_origins import shown
-from goodgain.ranking.engines import collected
+from goodgain.formats.row_origins import quote
+from goodgain.ranking.engines import collect
 
-__all__ = ["Skipped", "check_errors_option", "without_rows"]
+__all__ = ["SkippedRows", "check_errors_option", "leave_out_rows"]
 
 _TOLD = 5
 
 
-class Skipped:
+class SkippedRows:
     """Rows left out of one source."""
 
     def __init__(self) -> None:
@@ -38,16 +38,16 @@ class Skipped:
             )
 
 
-def without_rows(
+def leave_out_rows(
     frame: nw.LazyFrame[Any], wrong: nw.Expr, *, label: str, what: Callable[[nw.DataFrame[Any]], str]
 ) -> nw.LazyFrame[Any]:
     """A lazy frame without its bad rows; one notice says how many, and shows one, for its rows have no numbers."""
     bad = frame.filter(wrong)
-    one: nw.DataFrame[Any] = nw.from_native(collected(bad.head(1)))
+    one: nw.DataFrame[Any] = nw.from_native(collect(bad.head(1)))
     if not len(one):
         return frame
-    count = collected(bad.select(nw.len())).item()
-    example = f"{shown(str(one.rows(named=True)[0]))} {what(one)}"
+    count = collect(bad.select(nw.len())).item()
+    example = f"{quote(str(one.rows(named=True)[0]))} {what(one)}"
     notice(f"{label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {example}")
     return frame.filter(~wrong)
 

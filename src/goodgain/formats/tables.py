@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.reading import Content, container, read_bytes
-from goodgain.files.writing import written_whole
+from goodgain.files.content import Content, read_bytes
+from goodgain.files.opening import container
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.formats.frames import OpenFrame, open_frame
-from goodgain.formats.row_origins import FrameRows, numbered_lines, shown
-from goodgain.formats.skipped import Skipped
+from goodgain.formats.row_origins import FrameRows, number_lines, quote
+from goodgain.formats.skipped import SkippedRows
 from goodgain.schema import Table
 
-__all__ = ["read_table", "write_table"]
+__all__ = ["read_table"]
 
 
 def read_table(path: Path, table: Table, *, errors: str, columns: Columns | None = None) -> OpenFrame:
@@ -50,8 +50,8 @@ def _read_json_lines(
     objects: list[dict[str, Any]] = []
     lines: list[int] = []
     keys: dict[str, None] = {}
-    skipped = Skipped()
-    for number, line in numbered_lines(content):
+    skipped = SkippedRows()
+    for number, line in number_lines(content):
         value, wrong = _json_object(line, table, columns, keys)
         if not wrong:
             objects.append(value)
@@ -59,7 +59,7 @@ def _read_json_lines(
         elif skip:
             skipped.add(f"line {number} ({wrong})")
         else:
-            place = f"{path}, line {number}: {shown(line.decode('utf-8', 'replace'))}"
+            place = f"{path}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
             raise InputError(f"{place} {wrong}; correct the line, or leave such lines out with errors='skip'")
     skipped.report(str(path))
     names = [name for name in table.columns if not objects or name in table.required or any(name in o for o in objects)]
@@ -109,11 +109,11 @@ def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, No
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
         if _KNOWN_TYPES[name] == pl.String:
             if isinstance(found, bool) or not isinstance(found, (str, int, float)):
-                return {}, f"has {shown(json.dumps(found))} in {name}, which is neither text nor a number"
+                return {}, f"has {quote(json.dumps(found))} in {name}, which is neither text nor a number"
             whole = isinstance(found, float) and found.is_integer() and name == "iteration"
             known[name] = str(int(found) if whole else found)
         elif not is_number:
-            return {}, f"has the {name} {shown(json.dumps(found))}, which is no number"
+            return {}, f"has the {name} {quote(json.dumps(found))}, which is no number"
         else:
             try:
                 known[name] = float(found)
@@ -129,15 +129,3 @@ def _is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def write_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as Parquet, Arrow or JSON Lines, by the ending of the name; whole or not at all."""
-    kind = container(path)
-    with written_whole(path) as out:
-        if kind == "parquet":
-            frame.write_parquet(out)
-        elif kind == "arrow":
-            frame.write_ipc(out)
-        else:
-            frame.write_ndjson(out)

@@ -11,15 +11,14 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.reading import Content
-from goodgain.formats.row_origins import WHITE, TextLines, numbered_lines, shown
-from goodgain.formats.skipped import Skipped
+from goodgain.files.content import Content
+from goodgain.formats.row_origins import WHITE, TextLines, number_lines, quote
+from goodgain.formats.skipped import SkippedRows
 
 __all__ = ["QRELS_TEXT", "RUN_TEXT", "TextTable", "read_text", "separator_of"]
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class TextTable:
     fields: tuple[str, ...]
     numbers: frozenset[str]
 
-    def swapped(self) -> TextTable:
+    def other(self) -> TextTable:
         """The other table, that people give by mistake."""
         return QRELS_TEXT if self is RUN_TEXT else RUN_TEXT
 
@@ -53,13 +52,13 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
         return _read_line_by_line(content, table, label=label, skip=errors == "skip")
     frame = _read_clean(content, table)
     if frame is None and not content.has_any(b"\0"):
-        frame = _read_clean(_one_blank_between_fields(content), table)
+        frame = _read_clean(_normalize_blanks(content), table)
     if frame is not None:
         return frame, TextLines(label, content)
     return _read_line_by_line(content, table, label=label, skip=errors == "skip")
 
 
-def _one_blank_between_fields(content: Content) -> Content:
+def _normalize_blanks(content: Content) -> Content:
     """The same rows with one blank between fields, none at the edges of lines, and no blank lines."""
     text = bytes(content.data).translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
     return Content(re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n")))
@@ -108,11 +107,11 @@ def _is_sound(frame: pl.DataFrame, table: TextTable) -> bool:
 def _read_line_by_line(content: Content, table: TextTable, *, label: str, skip: bool) -> tuple[pl.DataFrame, TextLines]:
     columns: dict[str, list[str] | list[float]] = {name: [] for name in table.fields}
     lines: list[int] = []
-    skipped = Skipped()
-    for number, line in numbered_lines(content):
+    skipped = SkippedRows()
+    for number, line in number_lines(content):
         fields, wrong = _fields(line, table)
         if wrong:
-            place = f"{label}, line {number}: {shown(line.decode('utf-8', 'replace'))}"
+            place = f"{label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
             if not skip:
                 raise InputError(f"{place} {wrong}; correct the line, or leave such lines out with errors='skip'")
             skipped.add(f"line {number} ({wrong})")
@@ -134,17 +133,17 @@ def _fields(line: bytes, table: TextTable) -> tuple[list[str], str]:
         return [], "is not valid UTF-8"
     fields = re.split(r"[ \t\r\v\f]+", text)
     if len(fields) != len(table.fields):
-        other = table.swapped()
-        hint = f"; this looks like a line of {_a(other)}" if len(fields) == len(other.fields) else ""
+        other = table.other()
+        hint = f"; this looks like a line of {_describe_table(other)}" if len(fields) == len(other.fields) else ""
         return [], (
             f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.fields)} "
             f"({' '.join(table.fields)}){hint}"
         )
     for name, field in zip(table.fields, fields, strict=True):
         if name in table.numbers and not (_NUMBER.fullmatch(field) and math.isfinite(float(field))):
-            return [], f"has the {name} {shown(field)}, which is no finite number"
+            return [], f"has the {name} {quote(field)}, which is no finite number"
     return fields, ""
 
 
-def _a(table: TextTable) -> str:
+def _describe_table(table: TextTable) -> str:
     return "a run: are run and qrels swapped?" if table is RUN_TEXT else "qrels: are run and qrels swapped?"

@@ -12,15 +12,15 @@ import polars as pl
 from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import notice
 from goodgain.evaluation import counted, good_gain_scores, used_thresholds
 from goodgain.formats import Qrels, Run, read_qrels
-from goodgain.formats.run import read_as_run
+from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.values import thresholds
-from goodgain.ranking.engines import collected
+from goodgain.ranking.engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
 
@@ -61,10 +61,10 @@ class GoodgainEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Every (measure, query of the qrels): a default for absent queries would be wrong for some measures."""
-        searched = read_as_run(_NOTHING if _has_no_rows(run) else run)
+        searched = load_run(_NOTHING if _has_no_rows(run) else run)
         if not isinstance(run, Run):
             _tell_of_plain_iterations(searched)
-        tell_unreached(self._qrels.frame, used_thresholds(self._measures))
+        warn_if_no_label_reaches(self._qrels.frame, used_thresholds(self._measures))
         values = good_gain_scores(self._measures, searched, counted(self._qrels, searched, thresholds(self._measures)))
         query_ids = values.get_column("query_id").to_list()
         for measure in self._measures:
@@ -74,7 +74,7 @@ class GoodgainEvaluator(Evaluator):
 
 def _tell_of_plain_iterations(run: Run) -> None:
     """A notice where the classic measures of a call see iterations that nothing has flattened."""
-    numbers = collected(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
+    numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
     if (numbers.get_column("iteration") > 1).any():
         notice(
             "this run has several iterations, and is not a goodgain.Run: classic measures of the same call see its rows mixed "

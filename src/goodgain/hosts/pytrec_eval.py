@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import polars as pl
 import pytrec_eval
 
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.evaluation import counted, good_gain_scores, used_thresholds
 from goodgain.formats import read_qrels, read_run
+from goodgain.formats.frames import to_nested_dict
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.values import thresholds
@@ -66,7 +66,9 @@ class RelevanceEvaluator:
         theirs = {one for one in asked if not _ours(one, rel)}
         self._theirs = None
         if theirs:
-            labels = _as_dict(self._qrels.for_hosts.unique(["query_id", "doc_id"], maintain_order=True), "relevance")
+            labels = to_nested_dict(
+                self._qrels.for_hosts.unique(["query_id", "doc_id"], maintain_order=True), "relevance"
+            )
             self._theirs = pytrec_eval.RelevanceEvaluator(labels, theirs, relevance_level, judged_docs_only_flag)
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
@@ -86,11 +88,11 @@ class RelevanceEvaluator:
         source = scores if isinstance(scores, Mapping) else read_run(scores)
         values: dict[str, dict[str, float]] = {}
         if self._theirs is not None:
-            ranking = source if isinstance(source, Mapping) else _as_dict(source.flattened(), "score")
+            ranking = source if isinstance(source, Mapping) else to_nested_dict(source.flattened(), "score")
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            tell_unreached(self._qrels.frame, used_thresholds(measures))
+            warn_if_no_label_reaches(self._qrels.frame, used_thresholds(measures))
             counts = counted(self._qrels, run, thresholds(measures))
             table = good_gain_scores(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]
@@ -122,9 +124,3 @@ def _ours(name: str, rel: float) -> dict[str, GoodGainMeasure]:
         base.validate_params()
         return {name: base}
     return {f"{parts['name']}_{int(cutoff)}": base(cutoff=int(cutoff)) for cutoff in parts["cutoffs"].split(",")}
-
-
-def _as_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-    """{query_id: {doc_id: value}}."""
-    grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
-    return {query_id: dict(zip(docs, found, strict=True)) for query_id, docs, found in grouped.iter_rows()}

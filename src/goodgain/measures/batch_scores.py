@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from goodgain.counting.coverage import Extent, extent_of, together
-from goodgain.counting.ledger import finished
+from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
+from goodgain.counting.ledger import ledger_and_pools
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.values import final_values
 
@@ -25,7 +25,7 @@ class BatchScores:
         self._rels = rels
         self._tallies: list[pl.DataFrame] = []
         self._values: list[pl.DataFrame] = []
-        self._extents: list[Extent] = []
+        self._extents: list[Coverage] = []
 
     def add(self, tallied: pl.DataFrame) -> None:
         """Take the tally of a batch, which shares no query with any other."""
@@ -34,7 +34,7 @@ class BatchScores:
             tallied = self._take_tallies()
             self._score(tallied, self._pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
-    def finish(self) -> tuple[pl.DataFrame, Extent]:
+    def finish(self) -> tuple[pl.DataFrame, Coverage]:
         """Return query_id (of the qrels, sorted) and a column for each measure; and how far run and qrels reach."""
         scored_before = pl.concat(
             [self._pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)]
@@ -42,7 +42,7 @@ class BatchScores:
         self._score(
             self._take_tallies(), self._pools.join(scored_before, on="query_id", how="anti", maintain_order="left")
         )
-        return pl.concat(self._values).sort("query_id"), together(self._extents)
+        return pl.concat(self._values).sort("query_id"), combine_coverages(self._extents)
 
     def _take_tallies(self) -> pl.DataFrame:
         tallied = pl.concat(self._tallies)
@@ -50,6 +50,6 @@ class BatchScores:
         return tallied
 
     def _score(self, tallied: pl.DataFrame, pools: pl.DataFrame) -> None:
-        counts = finished(tallied, pools, rels=self._rels)
+        counts = ledger_and_pools(tallied, pools, rels=self._rels)
         self._values.append(final_values(self._measures, counts))
-        self._extents.append(extent_of(counts))
+        self._extents.append(measure_coverage(counts))

@@ -14,8 +14,7 @@ import polars as pl
 from goodgain.errors import MeasureError
 from goodgain.measures.ranked import RANKED_MEASURES
 from goodgain.measures.ranked_declaration import Ranks, Sums, read_parameters
-from goodgain.ranking.engines import carried_to as carry_to
-from goodgain.ranking.engines import collected as collect
+from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.ranking.ranking_table import (
     Judgments,
     RankingTable,
@@ -124,7 +123,7 @@ class RankedScores:
         """Collect one row per query, of rows that stay on their engine: a row for every document."""
         counting = replace(self.plan, sums=self.plan.sums.with_number_of_rows())
         numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
-        sums = collect(counting.sum_rows(rows, carry_to(rows, nw.from_native(numbered))))
+        sums = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
         sums = sums.with_columns(pl.col("query").cast(pl.UInt32))
         self._retrieved.append(sums.select("query", pl.col("NumRet").cast(pl.Int64)))
         self._sums.append(sums.drop("NumRet"))

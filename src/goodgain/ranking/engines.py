@@ -10,19 +10,19 @@ import polars as pl
 
 from goodgain.errors import InputError
 
-__all__ = ["carried_to", "collected", "deferred"]
+__all__ = ["collect", "move_to_engine", "to_lazy"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
-def deferred(frame: Frame) -> nw.LazyFrame[Any]:
+def to_lazy(frame: Frame) -> nw.LazyFrame[Any]:
     """The same rows as a lazy frame, where that is better: in Polars, so that `collected` can stream them."""
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         return frame.lazy()
     return frame  # type: ignore[return-value]  # a frame in memory has the methods that the row work needs
 
 
-def collected(frame: Frame) -> pl.DataFrame:
+def collect(frame: Frame) -> pl.DataFrame:
     """A small frame in memory, as Polars.
 
     Polars' streaming engine groups and joins in less time and memory than the one for frames in memory: on 6.5 million
@@ -35,20 +35,20 @@ def collected(frame: Frame) -> pl.DataFrame:
     return frame.collect("polars").to_native()  # type: ignore[no-any-return]  # a Polars frame, as asked for
 
 
-def carried_to(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
+def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
     """Judgments, or other rows that are few, on the engine of the run, so that the two can be joined there.
 
     Raises:
         InputError: there is no way to carry them to this engine.
     """
     if isinstance(run, nw.LazyFrame) == isinstance(rows, nw.LazyFrame) and run.implementation == rows.implementation:
-        rows_there = deferred(rows)
-        if not isinstance(run, nw.LazyFrame) or _in_one_place(run, rows_there):
+        rows_there = to_lazy(rows)
+        if not isinstance(run, nw.LazyFrame) or _can_join(run, rows_there):
             return rows_there
-    return deferred(nw.from_native(_carried(run, collected(rows))))
+    return to_lazy(nw.from_native(_move(run, collect(rows))))
 
 
-def _in_one_place(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
+def _can_join(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
     """Whether the engine can join the two: not across two connections of DuckDB or two sessions of Spark."""
     if _is_spark(run):
         return run.to_native().sparkSession is rows.to_native().sparkSession
@@ -66,7 +66,7 @@ def _is_spark(frame: Frame) -> bool:
     return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
 
 
-def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
+def _move(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if run.implementation.is_polars():
         return small.lazy()
     if run.implementation.is_pandas():
@@ -74,7 +74,7 @@ def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if run.implementation.is_pyarrow():
         return small.to_arrow()
     if run.implementation.is_duckdb():
-        return _carried_to_duckdb(run.to_native(), small)
+        return _move_to_duckdb(run.to_native(), small)
     if _is_spark(run):
         return run.to_native().sparkSession.createDataFrame(small.to_arrow())
     raise InputError(
@@ -82,7 +82,7 @@ def _carried(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     )
 
 
-def _carried_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
+def _move_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
     """A small frame on the connection of a relation, which can be reached by a query of the relation only.
 
     DuckDB looks a table up in the user's catalogue first, then among Python's variables, and `query` names the relation

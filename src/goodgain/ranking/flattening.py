@@ -6,10 +6,20 @@ from typing import Literal, NamedTuple, get_args
 
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["ORDERS", "Order", "Ranked", "check_order", "flattened", "ranked", "rescored", "with_ranks"]
+__all__ = [
+    "ORDERS",
+    "Order",
+    "Ranking",
+    "add_ranks",
+    "check_order",
+    "flattened",
+    "rank_run",
+    "rescore",
+    "warn_if_scores_contradict",
+]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -39,35 +49,35 @@ def flattened(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
     >>> "".join(flattened(run, order="interleaved")["doc_id"])
     'abdce'
     """
-    return ranked(run, order=order).ranking
+    return rank_run(run, order=order).ranking
 
 
-class Ranked(NamedTuple):
+class Ranking(NamedTuple):
     """A classic ranking, and in how many of the queries it re-scored a better rank in an iteration has a lower score."""
 
     ranking: pl.DataFrame
     contradicting: int
 
 
-def ranked(run: pl.DataFrame, *, order: str) -> Ranked:
+def rank_run(run: pl.DataFrame, *, order: str) -> Ranking:
     """What `flattened` gives, and how often ranks contradict scores."""
     check_order(order)
     rows = run.with_columns(query=_query_numbers(run)).with_row_index("line")
     iterations = rows.select("query", "iteration").unique().group_by("query").agg(iterations=pl.len())
     if order == "last":
         rows = rows.filter(pl.col("iteration") == pl.col("iteration").max().over("query"))
-    results = _in_order(rows.filter(pl.col("doc_id") != EMPTY_DOC))
+    results = _sort_results(rows.filter(pl.col("doc_id") != EMPTY_DOC))
     rising = _rising_queries(results)
     if order == "interleaved":
         position = pl.int_range(pl.len()).over("query", "iteration")
         results = results.with_columns(position=position).sort("query", "position", "iteration")
     queries = results.group_by("query").agg(all=pl.len()).join(iterations, on="query")
     rising = queries.select("query").join(rising, on="query", how="semi").with_columns(rising=pl.lit(True))
-    found = rescored(_first_occurrences(results), queries.join(rising, on="query", how="left"))
-    return Ranked(found.ranking.select(run.columns), found.contradicting)
+    found = rescore(_first_occurrences(results), queries.join(rising, on="query", how="left"))
+    return Ranking(found.ranking.select(run.columns), found.contradicting)
 
 
-def rescored(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranked:
+def rescore(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranking:
     """First occurrences in the order of their ranking, with the scores that say it.
 
     Args:
@@ -90,7 +100,16 @@ def rescored(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranked:
         )
         .sort("query", "place")
     )
-    return Ranked(ranking, counted.filter(~asis & pl.col("rising")).height)
+    return Ranking(ranking, counted.filter(~asis & pl.col("rising")).height)
+
+
+def warn_if_scores_contradict(queries: int) -> None:
+    """Give a notice if there are queries in which ranks made a ranking that the scores contradict."""
+    if queries:
+        notice(
+            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
+            "the ranking follows the ranks; if the scores are right, number the ranks by them"
+        )
 
 
 def check_order(order: str) -> None:
@@ -99,7 +118,7 @@ def check_order(order: str) -> None:
         raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
 
 
-def with_ranks(frame: pl.DataFrame) -> pl.DataFrame:
+def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
     """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
 
     Scores where there are none: minus the rank.
@@ -126,7 +145,7 @@ def _query_numbers(run: pl.DataFrame) -> pl.Series:
     return rows.select(pl.col("line").min().over("query_id")).to_series()
 
 
-def _in_order(results: pl.DataFrame) -> pl.DataFrame:
+def _sort_results(results: pl.DataFrame) -> pl.DataFrame:
     """By query, iteration, rank, line; most files are in this order, which is sooner seen than made."""
     key = ["query", "iteration", "rank", "line"]
     behind, equal = pl.lit(False), pl.lit(True)

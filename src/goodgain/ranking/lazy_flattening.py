@@ -6,21 +6,23 @@ memory leaves it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.ranking.engines import collected
-from goodgain.ranking.flattening import check_order, ranked, with_ranks
+from goodgain.errors import notice
+from goodgain.ranking.engines import collect
+from goodgain.ranking.flattening import add_ranks, check_order, rank_run
 from goodgain.schema import EMPTY_DOC, RUN
 
-__all__ = ["LazilyRanked", "ranked_here", "ranked_there"]
+__all__ = ["LazyRanking", "rank_in_memory", "rank_on_engine", "sort_unordered", "warn_if_tied"]
 
 _IN_ITERATION = ("query_id", "iteration")
 
 
-class LazilyRanked(NamedTuple):
+class LazyRanking(NamedTuple):
     """A classic ranking, a lazy frame or one in memory, and what its user must know.
 
     Attributes:
@@ -34,30 +36,46 @@ class LazilyRanked(NamedTuple):
     tied: int
 
 
-def ranked_there(run: nw.LazyFrame[Any], *, order: str) -> LazilyRanked:
+def rank_on_engine(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
     """The ranking as a lazy frame of the run's own engine; one row of facts is all that is collected."""
     check_order(order)
     if run.implementation.is_polars():
         contradicting: list[int] = []
-        collected(nw.from_native(_in_polars(run, order, contradicting)).select(nw.len()))
-        return LazilyRanked(nw.from_native(_in_polars(run, order, [])), sum(contradicting), 0)
-    flagged = _flagged(run, order)
-    return LazilyRanked(flagged.select(_columns(run)), *_facts(flagged))
+        collect(nw.from_native(_rank_in_polars(run, order, contradicting)).select(nw.len()))
+        return LazyRanking(nw.from_native(_rank_in_polars(run, order, [])), sum(contradicting), 0)
+    flagged = _rank_lazily(run, order)
+    return LazyRanking(flagged.select(_columns(run)), *_count_facts(flagged))
 
 
-def ranked_here(run: nw.LazyFrame[Any], *, order: str) -> LazilyRanked:
+def rank_in_memory(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
     """The ranking in memory, as Polars: it is made on the run's engine, and nothing else leaves that."""
     check_order(order)
     if run.implementation.is_polars():
         contradicting: list[int] = []
-        ranking = collected(nw.from_native(_in_polars(run, order, contradicting)))
-        return LazilyRanked(ranking, sum(contradicting), 0)
-    flagged = collected(_flagged(run, order)).sort("query_id", "rank", "doc_id")  # these engines keep no order
-    facts = _facts(nw.from_native(flagged.lazy()))
-    return LazilyRanked(flagged.select(_columns(run)), *facts)
+        ranking = collect(nw.from_native(_rank_in_polars(run, order, contradicting)))
+        return LazyRanking(ranking, sum(contradicting), 0)
+    flagged = collect(_rank_lazily(run, order)).sort("query_id", "rank", "doc_id")  # these engines keep no order
+    facts = _count_facts(nw.from_native(flagged.lazy()))
+    return LazyRanking(flagged.select(_columns(run)), *facts)
 
 
-def _in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]) -> pl.LazyFrame:
+def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows of an engine that keeps no order: by rank, and ties of rank by doc_id, with a notice."""
+    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
+    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
+    if "rank" in rows.columns or "score" not in rows.columns:
+        warn_if_tied(tied, rows.columns)
+    return rows.sort(*key, "doc_id")
+
+
+def warn_if_tied(results: int, columns: Sequence[str]) -> None:
+    """Give a notice if there are results whose order is that of their doc_ids."""
+    if results:
+        reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
+        notice(f"{results} results {reason}, and the frame keeps no order of rows: they are ordered by doc_id")
+
+
+def _rank_in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]) -> pl.LazyFrame:
     """The flattening of frames in memory as a step of the plan: a third of the time and less memory than windows.
 
     No step after it may be moved before it: the rows that a filter leaves have another ranking. Run, the plan notes
@@ -67,7 +85,7 @@ def _in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]) -> 
     schema = pl.Schema({name: numbers.get(name, pl.String) for name in _columns(run)})
 
     def flattened(rows: pl.DataFrame) -> pl.DataFrame:
-        ranking, queries = ranked(with_ranks(rows), order=order)
+        ranking, queries = rank_run(add_ranks(rows), order=order)
         contradicting.append(queries)
         return ranking.cast(schema)
 
@@ -82,13 +100,15 @@ def _columns(run: nw.LazyFrame[Any]) -> list[str]:
     return [name for name in RUN.columns if name in found]
 
 
-def _flagged(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
+def _rank_lazily(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
     """The ranking, with what `_facts` counts."""
     last = nw.col("iteration").max().over("query_id")
-    rows = _scored(run).with_columns(last=last, one_iteration=nw.col("iteration").min().over("query_id") == last)
+    rows = _add_ranks_and_scores(run).with_columns(
+        last=last, one_iteration=nw.col("iteration").min().over("query_id") == last
+    )
     if order == "last":
         rows = rows.filter(nw.col("iteration") == nw.col("last"))
-    results = _flags_over_queries(_placed(rows.filter(nw.col("doc_id") != EMPTY_DOC)))
+    results = _sum_over_queries(_add_positions(rows.filter(nw.col("doc_id") != EMPTY_DOC)))
     key = ["position", "iteration"] if order == "interleaved" else ["iteration", "position"]
     firsts = results.with_columns(occurrence=_count_over("query_id", "doc_id", by=key)).filter(
         nw.col("occurrence") == 1
@@ -105,7 +125,7 @@ def _flagged(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
     )
 
 
-def _scored(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _add_ranks_and_scores(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Rows with rank and score, as `flattening.with_ranks` makes them; without either, the doc_id is the order."""
     columns = run.collect_schema().names()
     if "rank" in columns:
@@ -127,10 +147,10 @@ def _has_whole_ranks(run: nw.LazyFrame[Any]) -> bool:
         return True
     if not kind.is_float():
         return False
-    return not len(collected(run.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
+    return not len(collect(run.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
 
 
-def _placed(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _add_positions(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Results with their position in the iteration; whether the score rises there; whether their place is a guess.
 
     These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document
@@ -153,7 +173,7 @@ def _placed(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     )
 
 
-def _flags_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _sum_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """What is known of a query from all its results, on each of them."""
     return results.with_columns(
         results=_rows_over("query_id"),
@@ -162,12 +182,12 @@ def _flags_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     )
 
 
-def _facts(flagged: nw.LazyFrame[Any]) -> tuple[int, int]:
+def _count_facts(flagged: nw.LazyFrame[Any]) -> tuple[int, int]:
     """Queries that were re-scored against their scores, and results whose place is their doc_id's."""
     rescored = _one_if(~nw.col("as_it_stands"))
     moved = _one_if(~nw.col("as_it_stands") | ~nw.col("has_order"))
     of_first = flagged.filter(nw.col("place") == 1)  # one row a query
-    found = collected(
+    found = collect(
         of_first.select(
             contradicting=(nw.col("rising") * rescored).sum(),
             tied=(nw.col("guessed") * moved).sum(),

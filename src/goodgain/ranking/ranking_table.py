@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from goodgain.ranking.engines import carried_to as carry_to
+from goodgain.ranking.engines import move_to_engine
 from goodgain.ranking.positions import count_in_query, place_documents
 
 __all__ = ["Judgments", "RankingTable", "name_relevant", "number_judgments", "tabulate_on_engine", "tabulate_ranking"]
@@ -138,7 +138,7 @@ def tabulate_on_engine(ranking: Any, judgments: Judgments, *, positions: Collect
     rows: nw.LazyFrame[Any] = nw.from_native(ranking).select("query_id", "doc_id", "score")
     queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
     labels = judgments.labels.select(pl.col("query").cast(pl.Int64), "doc_id", "relevance")
-    placed = rows.join(carry_to(rows, nw.from_native(queries)), on="query_id", how="inner")
+    placed = rows.join(move_to_engine(rows, nw.from_native(queries)), on="query_id", how="inner")
     score = nw.col("score").cast(nw.Float64) + 0.0
     # A score beyond 32 bits is infinite to trec_eval; some engines refuse the cast instead.
     inside = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf)).when(score < -_LARGEST_SINGLE)
@@ -152,7 +152,7 @@ def tabulate_on_engine(ranking: Any, judgments: Judgments, *, positions: Collect
         "k_id": _number_rows("minus_score", "doc_id"),
     }
     placed = placed.with_columns(**{name: columns[name].cast(nw.Int64) for name in ("k", *positions)})
-    labelled = placed.join(carry_to(rows, nw.from_native(labels)), on=["query", "doc_id"], how="left")
+    labelled = placed.join(move_to_engine(rows, nw.from_native(labels)), on=["query", "doc_id"], how="left")
     return RankingTable(labelled.select("query", *dict.fromkeys(("k", *positions)), "relevance").to_native(), None)
 
 

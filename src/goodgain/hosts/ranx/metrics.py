@@ -12,12 +12,12 @@ import polars as pl
 import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.counting.coverage import tell_unreached
+from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.counting.ledger import Counts, count
-from goodgain.errors import InputError, MeasureError, notice
+from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import counted, used_thresholds
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import NO_ITERATIONS
+from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import iterated, judged
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
@@ -91,7 +91,6 @@ class Pair:
         self._query_ids = query_ids
         self._counts: dict[float, Counts] = {}
         self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
-        self._warned = False
         self._told_rels: set[float] = set()
 
     def values(self, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -100,7 +99,7 @@ class Pair:
         Raises:
             InputError: a query of the qrels has no label at all.
         """
-        tell_unreached(self._qrels.frame, {*used_thresholds([measure])} - self._told_rels)
+        warn_if_no_label_reaches(self._qrels.frame, {*used_thresholds([measure])} - self._told_rels)
         self._told_rels.update(used_thresholds([measure]))
         key = (measure.rel, measure.cutoff)
         if key not in self._tables:
@@ -113,9 +112,8 @@ class Pair:
 
     def _table(self, rel: float, cutoff: int | None) -> pl.DataFrame:
         """Every measure of ours with this threshold and cutoff: together they cost little more than one alone."""
-        if cutoff is not None and cutoff > 1 and not self._run.has_iterations and not self._warned:
-            self._warned = True
-            notice(NO_ITERATIONS)
+        if cutoff is not None and cutoff > 1 and not self._run.has_iterations:
+            warn_of_missing_iterations(self._run)
         scores = final_values(list(_taking(rel, cutoff)), {rel: self._counted(rel)})
         queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
         return queries.join(scores, on="query_id", how="left", maintain_order="left")

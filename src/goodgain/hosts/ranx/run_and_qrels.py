@@ -10,7 +10,7 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 
 import goodgain.formats as formats
 from goodgain.errors import InputError, notice
-from goodgain.formats.labels import differing_labels
+from goodgain.formats.labels import count_differing_labels
 from goodgain.hosts.ranx.typed_dicts import table, typed_dict
 
 __all__ = ["Qrels", "Run", "iterated", "judged"]
@@ -103,7 +103,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
 
     def to_typed_list(self) -> Any:
         """What ranx's metrics take; with labels by iteration, the largest label of each document."""
-        differing = differing_labels(self.judged.frame) if self.judged.labels else 0
+        differing = count_differing_labels(self.judged.frame) if self.judged.labels else 0
         if differing:
             notice(
                 f"labels by iteration: a classic metric of ranx takes the largest label of the {differing} documents "

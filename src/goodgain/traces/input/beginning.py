@@ -6,12 +6,12 @@ import re
 from functools import cached_property
 from typing import Any
 
+from goodgain.files.opening import JSON_LINES
 from goodgain.traces.input.json_text import NotJSONError, loads
 
 __all__ = ["HEAD_SIZE", "Head"]
 
 HEAD_SIZE = 256 * 1024
-_JSON_LINES = (".jsonl", ".ndjson")
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP = b"PK\x03\x04"
 #: Files that hold no text, by how they begin.
@@ -42,7 +42,7 @@ class Head:
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
             return "text"
-        if self.name.lower().endswith(_JSON_LINES):
+        if self.name.lower().endswith(JSON_LINES):
             return "jsonl"
         first, _, rest = start.partition(b"\n")
         if not rest.strip():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files.opening import JSON_LINES, open_stream, plain_name
 from goodgain.traces.input.beginning import HEAD_SIZE, Head
 from goodgain.traces.input.checks import place
 from goodgain.traces.input.json_text import NotJSONError, loads
@@ -20,11 +20,10 @@ from goodgain.traces.model import Trace, Unknown
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
-__all__ = ["Source", "base_name", "read_head"]
+__all__ = ["ENDINGS", "Source", "base_name", "read_head"]
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_COMPRESSED = (".gz", ".zst")
-_EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
+#: How the names of files of traces end, before `.gz` and `.zst`.
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval")
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _LARGEST = 1 << 30
@@ -40,82 +39,20 @@ _ASIDE = {
 }
 #: So many things that are not understood are kept of one trace: logs are hostile input.
 _MOST_UNKNOWN = 1000
-#: Read at once; with the few KiB that Python takes, a line of a trace would be put together from several reads.
-_BUFFER = 256 << 10
 
 
 def base_name(path: Path) -> str:
     """The file's name without what says how it is written: `q12.json.gz` -> `q12`."""
-    name = path.name
-    for endings in (_COMPRESSED, _EXTENSIONS):
-        for ending in endings:
-            if name.lower().endswith(ending) and len(name) > len(ending):
-                name = name[: -len(ending)]
-                break
-    return name
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read, decompressed if its first bytes say that it is gzip or Zstandard; its errors as ours."""
-    try:
-        with path.open("rb", buffering=_BUFFER) as file:
-            start = file.read(4)
-            file.seek(0)
-            if start[:2] == _GZIP:
-                with gzip.GzipFile(fileobj=file) as content:
-                    yield content  # type: ignore[misc]  # a binary file in all but its declared type
-            elif start == _ZSTD:
-                with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as content:
-                    yield _Buffered(content)  # type: ignore[misc]  # the part of a binary file that is needed
-            else:
-                yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
-        raise InputError(f"{path}: the compressed data is cut off or damaged; write or download it again") from error
-    except OSError as error:
-        why = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
-        raise InputError(f"{path}: {why}; give the path of a readable file") from error
-
-
-class _Buffered:
-    """Lines from a Zstandard stream, which knows only blocks."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._rest = b""
-
-    def read(self, size: int = -1) -> bytes:
-        parts, wanted = [self._rest], size - len(self._rest)
-        while size < 0 or wanted > 0:
-            if not (block := self._stream.read(1 << 20)):
-                break
-            parts.append(block)
-            wanted -= len(block)
-        content = b"".join(parts)
-        self._rest = b"" if size < 0 else content[size:]
-        return content if size < 0 else content[:size]
-
-    def readline(self, size: int = -1) -> bytes:
-        parts = []
-        while True:
-            line, end, rest = self._rest.partition(b"\n")
-            parts.append(line)
-            self._rest = rest
-            if end or (0 <= size < sum(map(len, parts))):
-                return b"".join(parts) + end
-            self._rest = self._stream.read(1 << 20)
-            if not self._rest:
-                return b"".join(parts)
+    name = plain_name(path.name)
+    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)] or name
 
 
 def read_head(path: Path) -> Head:
     """The beginning of a file."""
-    with _opened(path) as file:
+    with open_stream(path) as file:
         raw = file.read(HEAD_SIZE + 1)
-    name = path.name
-    for ending in _COMPRESSED:
-        name = name.removesuffix(ending)
-    return Head(name, raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+    return Head(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -192,7 +129,7 @@ class Source:
 
     def _lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self._span or (0, None)
-        with _opened(self.path) as file:
+        with open_stream(self.path) as file:
             if start:
                 file.seek(start)
             while end is None or start + self.read < end:
@@ -215,7 +152,7 @@ class Source:
 
     def bytes(self) -> bytes:
         """The whole file."""
-        with _opened(self.path) as file:
+        with open_stream(self.path) as file:
             content = file.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise InputError(

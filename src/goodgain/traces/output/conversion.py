@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.batch_writing import Append, Part, appended, part_of
+from goodgain.files.frames import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
 from goodgain.files.writing import Outputs
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.result_files import check_results_name
@@ -121,8 +121,8 @@ def _checked_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
 class _Done(NamedTuple):
     """What came of a batch: rows of runs by system, and the results, as far as they are wanted."""
 
-    runs: list[tuple[str | None, Part]]
-    results: Part | None
+    runs: list[tuple[str | None, EncodedRows]]
+    results: EncodedRows | None
     waiting: pl.DataFrame | None
     identified: int
 
@@ -144,7 +144,7 @@ class _Work:
         frame = rows.frame(for_run=plain and self.results_file is None)
         if self.system is not None:
             frame = frame.filter(pl.col("system") == self.system)
-        results = part_of(self.results_file, frame) if self.results_file is not None else None
+        results = encode_rows(frame, self.results_file) if self.results_file is not None else None
         if plain or self.deduplicate is None:
             return _Done(self.runs(frame), results, None, 0)
         lacking = (
@@ -167,10 +167,10 @@ class _Work:
         found = self.deduplicate(frame)
         return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
 
-    def runs(self, frame: pl.DataFrame) -> list[tuple[str | None, Part]]:
+    def runs(self, frame: pl.DataFrame) -> list[tuple[str | None, EncodedRows]]:
         """The run of each system in a frame."""
         systems = systems_in(frame)
-        return [(name, part_of(self.run_file, self.run(_rows_of(frame, name, systems)))) for name in systems]
+        return [(name, encode_rows(self.run(_rows_of(frame, name, systems)), self.run_file)) for name in systems]
 
     def run(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The run of one system."""
@@ -205,10 +205,10 @@ class _Writing:
         self._outputs = outputs
         self._appends: dict[str, Append] = {}
         self._escaped = 0
-        self._results = stack.enter_context(appended(results)) if results is not None else None
+        self._results = stack.enter_context(append_rows(results)) if results is not None else None
         self._spooled = 0
         if _PLACEHOLDER not in out.name:
-            self._appends[""] = stack.enter_context(appended(out))
+            self._appends[""] = stack.enter_context(append_rows(out))
 
     def add(self, done: _Done, summary: Summary) -> None:
         """Write what came of a batch."""
@@ -241,7 +241,7 @@ class _Writing:
                 raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
             self._outputs.add(path)
             self.runs[name] = path
-            self._appends[name] = self._stack.enter_context(appended(path))
+            self._appends[name] = self._stack.enter_context(append_rows(path))
         return self._appends[name]
 
     def waiting(self) -> Iterator[pl.DataFrame]:
@@ -268,8 +268,4 @@ class _Writing:
                 f"the results of {self.identified} queries lack ids: their documents were told apart by deduplication; "
                 "--dedup none (deduplicate=None) uses their URLs as they are"
             )
-        if self._escaped:
-            notice(
-                f"{self._out}: white space and control characters in {self._escaped} ids became %XX; "
-                "write .parquet or .jsonl to keep ids as they are"
-            )
+        warn_of_escaped_ids(self._escaped, self._out)

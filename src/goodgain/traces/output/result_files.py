@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.batch_writing import appended, kind_of_file, part_of
+from goodgain.files.content import read_bytes
+from goodgain.files.frames import write_frame
+from goodgain.files.opening import container
 from goodgain.traces.input.checks import an_object, kind_of
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.reading.rows import RESULTS_SCHEMA
@@ -32,7 +35,7 @@ def check_results_name(path: Path) -> None:
     Raises:
         InputError: it does not.
     """
-    if kind_of_file(path) == "text":
+    if container(path) not in ("parquet", "jsonl"):
         raise InputError(f"{path}: results are written as .parquet or .jsonl; choose such a name")
 
 
@@ -43,27 +46,27 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
         InputError: the name says neither, or the file cannot be written.
     """
     check_results_name(Path(path))
-    with appended(Path(path)) as append:
-        append(part_of(Path(path), results))
+    write_frame(results, Path(path))
 
 
 def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a results frame that was written as .parquet or .jsonl.
+    """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
     Raises:
         InputError: the file is neither, or a line of it is no result; it names the line.
     """
     path = Path(path)
     check_results_name(path)
-    try:
-        if kind_of_file(path) == "parquet":
-            return pl.read_parquet(path)
-        content = path.read_bytes()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}); write the results again") from error
+    content = read_bytes(path)
+    if container(path) == "parquet":
+        try:
+            return pl.read_parquet(content.path or io.BytesIO(content.data))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: cannot be read ({reason}); write the results again") from error
     schema = dict(RESULTS_SCHEMA) | _DEDUPLICATED
     columns: dict[str, list[Any]] = {name: [] for name in schema}
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    for number, line in enumerate(content.lines(), start=1):
         if not line.strip():
             continue
         at = f"{path}, line {number}, at "

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goodgain.errors import InputError
+from goodgain.files.opening import COMPRESSED, compression, open_plain
 from goodgain.traces.input.beginning import Head
-from goodgain.traces.input.sources import read_head
+from goodgain.traces.input.sources import ENDINGS, read_head
 from goodgain.traces.reading.known_formats import Format, format_named, format_of
 
 __all__ = ["Paths", "Piece", "Task", "head_and_format", "tasks", "trace_files"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_TASK_SIZE, _BUFFER = 16 << 20, 256 << 10
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval", ".gz", ".zst")
+_TASK_SIZE = 16 << 20
+_ENDINGS = (*ENDINGS, *COMPRESSED)
 
 
 class Piece(NamedTuple):
@@ -96,9 +97,8 @@ def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]
 
 def _split(path: Path, format_name: str) -> Iterator[Piece] | None:
     """The pieces of a file whose lines are traces, or None if it has to be read in one go."""
-    with path.open("rb") as file:
-        if file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".zst":
-            return None
+    if compression(path) is not None:
+        return None
     head, found = head_and_format(path, format_name)
     if head.kind != "jsonl" or not found.independent(head):
         return None
@@ -108,7 +108,7 @@ def _split(path: Path, format_name: str) -> Iterator[Piece] | None:
 def _line_ranges(path: Path, format_name: str) -> Iterator[Piece]:
     """Ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
     start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
-    with path.open("rb", buffering=_BUFFER) as file:
+    with open_plain(path) as file:
         for line_number, line in enumerate(file, start=1):
             size += len(line)
             traces += not line.isspace()

@@ -1,0 +1,187 @@
+"""Opening files: what a name says that a file holds, and its bytes, decompressed where they are gzip or Zstandard."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, FileIO, RawIOBase
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+from goodgain.errors import InputError
+
+__all__ = [
+    "COMPRESSED",
+    "JSON_LINES",
+    "ZstdReader",
+    "compression",
+    "compression_of",
+    "container",
+    "error_reason",
+    "explain_read_errors",
+    "open_plain",
+    "open_stream",
+    "plain_name",
+    "stem",
+]
+
+#: Endings of compressed files; they follow the ending that says what the file holds.
+COMPRESSED = (".gz", ".zst")
+JSON_LINES = (".jsonl", ".ndjson")
+#: What a file holds, by the ending of its name; every other name is text.
+_CONTAINERS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    **dict.fromkeys(JSON_LINES, "jsonl"),
+}
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+#: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
+_BUFFER = 256 << 10
+#: Compressed bytes that are unpacked at a time. Four of them can stand for 128 KiB, so that a hostile file of this size
+#: unpacks to half a GiB at most.
+_PACKED = 16 << 10
+
+
+def plain_name(name: str) -> str:
+    """The name of a file without `.gz` or `.zst`.
+
+    >>> plain_name("agent.run.GZ")
+    'agent.run'
+    """
+    ending = next((ending for ending in COMPRESSED if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)] or name
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its ending (and `.gz`, `.zst`): what a system is called."""
+    return Path(plain_name(path.name)).stem
+
+
+def container(path: Path) -> str:
+    """What the name of a file says that it holds: `text`, `jsonl`, `parquet` or `arrow`."""
+    return _CONTAINERS.get(Path(plain_name(path.name)).suffix.lower(), "text")
+
+
+def compression_of(begin: bytes) -> str | None:
+    """`gz` or `zst` where the first four bytes of a file say so, else None."""
+    if begin.startswith(_GZIP):
+        return "gz"
+    return "zst" if begin.startswith(_ZSTD) else None
+
+
+def compression(path: Path) -> str | None:
+    """`gz` or `zst` where the first bytes of a file say so, else None.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with open_plain(path) as file:
+        return compression_of(file.peek(len(_ZSTD)))
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be read piece by piece or line by line, decompressed if its first bytes say that it is compressed.
+
+    Raises:
+        InputError: the file cannot be read, or its compressed data are damaged or end too early.
+    """
+    with explain_read_errors(path), open_plain(path) as file:
+        kind = compression_of(file.peek(len(_ZSTD)))
+        if kind == "gz":
+            with gzip.GzipFile(fileobj=file) as content:
+                yield content  # type: ignore[misc]  # a binary file in all but its declared type
+        elif kind == "zst":
+            with BufferedReader(ZstdReader(file), _BUFFER) as content:
+                yield content
+        else:
+            yield file
+
+
+def open_plain(path: Path) -> BufferedReader:
+    """Open a file to read its bytes as they stand in it.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        return BufferedReader(FileIO(path), _BUFFER)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
+
+
+@contextmanager
+def explain_read_errors(path: Path) -> Iterator[None]:
+    """Raise `InputError` that names the file for errors of the operating system and of damaged compressed data."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: the gzip data is truncated or damaged; write or download it again") from error
+    except zstandard.ZstdError as error:
+        raise InputError(f"{path}: the zst data is truncated or damaged; write or download it again") from error
+    except OSError as error:
+        raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
+
+
+def error_reason(error: OSError | ValueError) -> str:
+    """What an error of the operating system says, in a few words."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory, not a file"
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+class ZstdReader(RawIOBase):
+    """The decompressed bytes of Zstandard frames.
+
+    zstandard's own reader ends without an error where the data end in the middle of a frame, and a run that was cut off
+    would be scored as if it were whole.
+
+    Args:
+        file: the compressed bytes.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._pieces = self._unpack()
+        self._rest = memoryview(b"")
+
+    def _unpack(self) -> Iterator[bytes]:
+        packed = self._file.read(_PACKED)
+        while packed:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            while not frame.eof:
+                if not packed:
+                    raise zstandard.ZstdError("the last frame has no end")
+                yield frame.decompress(packed)
+                packed = frame.unused_data if frame.eof else self._file.read(_PACKED)
+            packed = packed or self._file.read(_PACKED)
+
+    def readable(self) -> bool:
+        """True: it is for reading."""
+        return True
+
+    def readall(self) -> bytes:
+        """All that is left."""
+        rest, self._rest = bytes(self._rest), memoryview(b"")
+        return b"".join((rest, *self._pieces))
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
+        """Fill a buffer, and return how many bytes are in it; 0 at the end."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
