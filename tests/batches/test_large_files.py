@@ -291,7 +291,7 @@ def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, mo
     monkeypatch.setattr(text_counting, "kernels", broken)
     path = tmp_path / "agent.run"
     path.write_text("".join(LINES))
-    qrels = gg.read_qrels({"q7": {"d1": 2}})
+    qrels = gg.read_qrels({"q7": {"d1": 3}})
     with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be used \(Numba needs NumPy") as told:
         gg.evaluate(qrels, in_blocks(path, block=150), OURS)
     assert len(told) == 1

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["EVERYTHING", "cases"]
+__all__ = ["EVERYTHING", "how_many"]
 
 EVERYTHING = os.environ.get("GOODGAIN_TESTS") == "all"
 
 
-def cases(few: int, *, full: int) -> int:
+def how_many(few: int, *, full: int) -> int:
     """The number of cases to try: `full` in `make test-all`, else `few`."""
     return full if EVERYTHING else few
