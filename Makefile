@@ -1,9 +1,12 @@
 # Two commands do all the set-up on a machine with Python 3.11 or later, pip and make: make demo, make test.
+# make test tries some of the cases, in three minutes on two cores; make test-all tries all of them (tests/support/counts.py).
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# A process for each core. The tests of a file stay together, in their order: they share what is costly to make, and random numbers.
+PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-spark check install install-dev bench bench-all clean
+.PHONY: demo test test-all test-spark check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -13,8 +16,10 @@ demo: $(VENV)/installed
 	$(BIN)/python -m goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -o table
 
 test: $(VENV)/installed-dev
-	@echo "The tests of Spark frames need Java and are deselected here: make test-spark runs them."
-	$(BIN)/python -m pytest -m "not spark"
+	$(BIN)/python -m pytest -m "not spark" $(PARALLEL)
+
+test-all: $(VENV)/installed-dev
+	GOODGAIN_TESTS=all $(BIN)/python -m pytest -m "not spark" $(PARALLEL)
 
 test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }

@@ -2,6 +2,9 @@
 
 Each job is a process of its own, in turn, several times; a job prints its seconds (after the imports) and its peak
 memory. Quote the ratio, not the seconds.
+
+The data is made in a process of its own too, and this one imports no more than Python: Linux counts the peak of the
+process that starts another one as the other one's.
 """
 
 from __future__ import annotations
@@ -12,8 +15,6 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
-
-from making import made
 
 TEN = "CG RG DCGG DRG AvgGain@3 RAG DRAG SRE SRR IterationsForAllGoodResults"
 
@@ -51,6 +52,14 @@ print(json.dumps([time.perf_counter() - began, peak]))
 """
 
 
+def data(queries: int, labels: int) -> tuple[Path, Path]:
+    """Paths of qrels and run, made if they are not there."""
+    script = Path(__file__).with_name("making.py")
+    command = [sys.executable, str(script), str(script.parent / "data"), str(queries), str(labels)]
+    qrels, run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return Path(qrels), Path(run)
+
+
 def measured(job: str, qrels: Path, run: Path) -> tuple[float, float]:
     """Seconds and peak bytes of one run of a job."""
     command = [sys.executable, "-c", FRAME.format(job=job), str(qrels), str(run)]
@@ -65,8 +74,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=5)
     options = parser.parse_args()
-    folder = Path(__file__).parent / "data"
-    qrels, run = made(folder, queries=options.queries, labels=options.labels)
+    qrels, run = data(options.queries, options.labels)
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in JOBS}
     for _ in range(options.times + 1):  # the first round warms the file cache
         for name, job in JOBS.items():

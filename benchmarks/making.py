@@ -1,7 +1,11 @@
-"""Makes runs and qrels of any size, by a seed; the largest is 6.5 million rows with 1 million labels."""
+"""Makes runs and qrels of any size, by a seed; the largest is 6.5 million rows with 1 million labels.
+
+python benchmarks/making.py FOLDER QUERIES LABELS    # prints the paths of qrels and run, a line each
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +51,7 @@ def _labels(rows: pl.DataFrame, labels: int, seed: int) -> pl.DataFrame:
     return kept.select(
         "query_id", iteration=pl.lit("0"), doc_id="doc_id", relevance=pl.int_range(pl.len(), dtype=pl.Int64) % 5
     )
+
+
+if __name__ == "__main__":
+    print(*made(Path(sys.argv[1]), queries=int(sys.argv[2]), labels=int(sys.argv[3])), sep="\n")

@@ -1,6 +1,57 @@
-"""How the tests run: property tests have no time limit each, because a busy machine is no fault of the code."""
+"""How the tests run: what is left out unless everything is asked for, and how this is said.
 
+Property tests have no time limit each, because a busy machine is no fault of the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
-settings.register_profile("goodgain", deadline=None)
+from tests.support.counts import EVERYTHING, how_many
+
+settings.register_profile("goodgain", deadline=None, max_examples=how_many(25, full=100))
 settings.load_profile("goodgain")
+
+#: How many tests of each marker were deselected here.
+_DESELECTED = pytest.StashKey[dict[str, int]]()
+_COMMANDS = {"slow": "make test-all", "spark": "make test-spark"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_DESELECTED] = {}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow and not EVERYTHING:
+        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=slow)
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        counts = item.config.stash[_DESELECTED]
+        marker = next((name for name in _COMMANDS if item.get_closest_marker(name)), "")
+        counts[marker] = counts.get(marker, 0) + 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist, which collects for the one that prints
+        session.config.workeroutput["deselected"] = session.config.stash[_DESELECTED]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Keep what one process of pytest-xdist deselected: each of them collects all tests."""
+    node.config.stash[_DESELECTED] = getattr(node, "workeroutput", {}).get("deselected", {})
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say which tests were left out, and what runs them."""
+    for marker, count in sorted(config.stash[_DESELECTED].items()):
+        if marker:
+            terminalreporter.write_line(f"DESELECTED [{count}] tests marked {marker}: {_COMMANDS[marker]} runs them")

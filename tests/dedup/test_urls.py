@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from goodgain.dedup import normalise_url
 from goodgain.dedup.urls import parse_url
+from tests.support.counts import how_many
 
 NORMALISED = {
     "HTTP://Example.ORG:80/%7Eann/?b=2&utm_source=x&a=1": "http://example.org/~ann/?a=1&b=2",
@@ -58,7 +59,7 @@ _URLISH = st.text(alphabet="abz%/?#&=;:@.+~ []()!\\\té字\u202e19-2fF", max_siz
 _SCHEMES = st.sampled_from(["http://", "https://example.org/", "//", "", "file:", "x:", "javascript:", "https://a@b:c"])
 
 
-@settings(max_examples=500)
+@settings(max_examples=how_many(125, full=500))
 @given(_SCHEMES, _URLISH)
 @example("http://", "a\ud800b")
 @example("https://", "ex%61mple.org/%%41")

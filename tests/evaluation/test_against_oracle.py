@@ -13,6 +13,7 @@ from goodgain.batches.query_batches import RankingRequest, query_batches
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.measures import MEASURES
 from tests.support import oracle, oracle_flattening
+from tests.support.counts import how_many
 from tests.support.random_runs import Case, Shape, make_case
 from tests.support.tables import no_notices, qrels_frame, run_frame
 
@@ -24,7 +25,7 @@ NAMES = [
     "SRE(rel=3)@2",
     "DRAG(rel=0.25)@4",
 ]
-CASES = 1_000
+CASES = how_many(200, full=1_000)
 
 
 def random_case(seed: int) -> Case:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
+from tests.support.counts import how_many
 from tests.support.tables import no_notices
 
 RUN = b"q1 1 d1 1 3.0 t\nq1 1 d2 2 2.0 t\nq1 2 d1 1 2.5 t\nq2 1 - 0 0 t\nq2 2 d9 1 1.0 t\n"
@@ -257,7 +258,7 @@ runs = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=how_many(15, full=60))
 @given(
     rows=st.lists(st.tuples(runs, tame), min_size=1, max_size=12), ending=st.sampled_from(["run", "run.gz", "run.zst"])
 )
@@ -269,7 +270,7 @@ def test_write_then_read_is_the_identity_in_trec_text(rows: list, ending: str, t
     assert_frame_equal(gg.read_run(path).frame, run.frame)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=how_many(15, full=60))
 @given(
     rows=st.lists(st.tuples(runs, texts.filter(lambda text: text != "-")), min_size=1, max_size=12),
     ending=st.sampled_from(["parquet", "arrow", "jsonl", "jsonl.gz"]),

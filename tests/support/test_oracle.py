@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.counts import how_many
 from tests.support.oracle import NAMES, Line, Pool, QrelRow, RunRow, count, mean, per_query, value, w
 from tests.support.oracle_flattening import classic_labels, differing_labels, flatten
 from tests.support.random_runs import (
@@ -254,7 +255,7 @@ def test_what_no_measure_means_is_an_error(bad: str) -> None:
         per_query(bad, GUIDELINE_RUN, GUIDELINE_QRELS)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=how_many(25, full=100), deadline=None)
 @given(st.data())
 def test_invariants_and_independence_of_row_order(data: st.DataObject) -> None:
     case = data.draw(shapes().flatmap(cases))
@@ -269,7 +270,7 @@ def test_invariants_and_independence_of_row_order(data: st.DataObject) -> None:
         assert sum(line.GR for line in gained) <= pool.GoodPool
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=how_many(15, full=50), deadline=None)
 @given(st.data())
 def test_cases_survive_being_written_and_read(data: st.DataObject) -> None:
     case = data.draw(shapes().flatmap(cases))

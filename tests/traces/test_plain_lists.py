@@ -14,6 +14,7 @@ from goodgain.errors import InputError
 from goodgain.traces.tool_outputs import plain_lists, readers
 from goodgain.traces.tool_outputs.plain_lists import plain_results
 from goodgain.traces.tool_outputs.readers import Outcome, read_output
+from tests.support.counts import how_many
 
 from .mutations import mutated
 
@@ -57,7 +58,7 @@ def _read(text: str, doc_type: str | None, *, straight: bool) -> Outcome | str:
             return str(error)
 
 
-@settings(max_examples=400)
+@settings(max_examples=how_many(100, full=400))
 @given(
     first=st.lists(_ITEMS, max_size=2),
     then=st.lists(_ITEMS, max_size=2),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, read_traces
+from tests.support.counts import how_many
 
 from .conftest import STEPS, by_iteration
 from .logs import FIRST_TURN, LAST_TURN, ONE_TURN, WRITERS, Call, Story, Turn, conversation, docs
@@ -190,7 +191,9 @@ _steps = st.lists(st.lists(_outputs, min_size=1, max_size=3), min_size=1, max_si
 
 @pytest.mark.parametrize("name", WRITERS)
 @given(steps=_steps)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=how_many(10, full=40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_story_reads_back_as_it_was_told(name: str, steps: list[list[list[str]]], tmp_path: Path) -> None:
     writer, file_name = WRITERS[name]
     path = tmp_path / file_name

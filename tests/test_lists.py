@@ -1,0 +1,168 @@
+"""What is declared in one place has its line in every list that is kept by hand; a failure names the line to write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, pair_type
+from goodgain.hosts.host_names import HOST_NAMES
+from goodgain.measures import MEASURES
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.traces import formats
+from tests.dedup import pairs_web, pairs_work
+from tests.dedup.writing import Pair
+from tests.support import oracle
+from tests.support.tables import ROOT
+from tests.traces.expected import EXPECTED, NOT_RECORDED
+from tests.traces.logs import WRITERS
+
+#: The trace formats, by their files: a file that cannot be imported is listed too.
+FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
+FIXTURES = Path("tests/traces/fixtures")
+
+
+def same_names(declared: Iterable[str], listed: Iterable[str], absent: str, left_over: str) -> None:
+    """Fail with a sentence for each declared name that is not listed, and for each listed one that is not declared."""
+    wanted, found = set(declared), set(listed)
+    said = [absent.format(name) for name in sorted(wanted - found)]
+    said += [left_over.format(name) for name in sorted(found - wanted)]
+    if said:
+        pytest.fail("\n".join(said), pytrace=False)
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+# --- Measures: src/goodgain/measures/ ---------------------------------------------------------------------------------
+
+
+def test_every_measure_is_exported() -> None:
+    same_names(
+        MEASURES,
+        (name for name in gg.__all__ if isinstance(getattr(gg, name), GoodGainMeasure)),
+        "src/goodgain/__init__.py does not export {0}: import it there and add it to __all__",
+        "src/goodgain/__init__.py exports {0}, which is not a measure any more: remove it",
+    )
+
+
+def test_every_measure_has_a_formula_in_the_oracle() -> None:
+    same_names(
+        MEASURES,
+        oracle.NAMES,
+        "tests/support/oracle.py has no formula for {0}: add it to CUMULATIVE",
+        "tests/support/oracle.py has a formula for {0}, which is not a measure: remove it",
+    )
+
+
+def test_every_measure_has_a_row_in_the_readme() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \|(?:[^|]*)\|", text("README.md"), flags=re.MULTILINE)
+    same_names(
+        MEASURES,
+        (name.removesuffix("@i") for row in rows for name in re.findall("`(.*?)`", row)),
+        "README.md has no row for {0} in its table of measures: add | `{0}@i` | up or **down** | what it is |",
+        "README.md has {0} in its table of measures, which is not a measure: remove it",
+    )
+
+
+def test_every_measure_has_a_row_in_the_page_on_ranx() -> None:
+    same_names(
+        (f"| `{name}` | {measure} | {measure.declaration.arrow} |" for name, measure in HOST_NAMES.items()),
+        re.findall(r"^\| `\w+` \| .+? \| [↑↓] \|$", text("docs/ranx.md"), flags=re.MULTILINE),
+        "docs/ranx.md lacks a row in its table of names: add {0}",
+        "docs/ranx.md has a row for a name that does not exist: remove {0}",
+    )
+
+
+# --- Trace formats: src/goodgain/traces/formats/ ----------------------------------------------------------------------
+
+
+def test_every_trace_format_is_found_by_its_file() -> None:
+    same_names(
+        FORMATS,
+        (name for name, form in formats().items() if not form.is_plugin),
+        "src/goodgain/traces/formats/{0}.py is not among goodgain.traces.formats()",
+        "goodgain.traces.formats() has {0}, which has no file in src/goodgain/traces/formats",
+    )
+
+
+def test_every_trace_format_has_a_writer_of_the_story() -> None:
+    same_names(
+        FORMATS,
+        WRITERS,
+        'tests/traces/logs.py has no writer for {0}: write def {0}(story: Story) -> str and add "{0}" to WRITERS',
+        "tests/traces/logs.py has a writer for {0}, which is not a format: remove it",
+    )
+
+
+def test_every_trace_format_has_a_fixture() -> None:
+    same_names(
+        FORMATS,
+        (path.parent.name for path in (ROOT / FIXTURES).glob("*/*")),
+        f"{FIXTURES}/{{0}} has no file: let tests/traces/make_fixtures.py write a small log there",
+        f"{FIXTURES}/{{0}} is a folder for {{0}}, which is not a format: remove it",
+    )
+
+
+def test_every_fixture_of_a_trace_format_is_expected() -> None:
+    same_names(
+        (str(path.relative_to(ROOT / FIXTURES)) for path in (ROOT / FIXTURES).glob("*/*")),
+        [*EXPECTED, *NOT_RECORDED],
+        'tests/traces/expected.py does not say what {0} holds: add "{0}" to EXPECTED, as a person counts it',
+        f"tests/traces/expected.py has {{0}}, which is not in {FIXTURES}: remove it",
+    )
+
+
+def test_every_trace_format_has_its_counts_expected_in_some_fixture() -> None:
+    same_names(
+        FORMATS,
+        (name.partition("/")[0] for name in EXPECTED),
+        'tests/traces/expected.py has no counts for any fixture of {0}: add one, "{0}/<file>", to EXPECTED',
+        "tests/traces/expected.py has fixtures of {0} in EXPECTED, which is not a format: remove them",
+    )
+
+
+def test_every_trace_format_has_a_page() -> None:
+    same_names(
+        FORMATS,
+        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem != "README"),
+        "docs/traces/{0}.md does not exist: write where its iterations come from, what it loses and its query ids",
+        "docs/traces/{0}.md is about {0}, which is not a format: remove it",
+    )
+
+
+def test_every_trace_format_has_a_row_in_the_table_of_formats() -> None:
+    same_names(
+        (f"| [`{name}`]({name}.md) | {form.title} |" for name, form in formats().items() if not form.is_plugin),
+        re.findall(r"^\| \[`.*$", text("docs/traces/README.md"), flags=re.MULTILINE),
+        "docs/traces/README.md lacks a row in its table of formats: add {0}",
+        "docs/traces/README.md has a row that no format's first line says: remove {0}",
+    )
+
+
+# --- Document types: src/goodgain/dedup/types.py ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same document", "different documents"])
+def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
+    """A type can be wrong in both ways: take two documents for one, or one for two."""
+    pairs = [*pairs_web.PAIRS, *pairs_work.PAIRS]
+    same_names(
+        TYPES.keys() - {PARENT.name},  # no result has this type: it is what a passage is at level="document"
+        (name for pair in pairs if pair.same is same and (name := type_of(pair)) is not None),
+        f"tests/dedup/pairs_work.py has no pair of two results of type {{0}} that are {'the same' if same else 'different'}:"
+        f' add Pair({same}, "<why>", result(type="{{0}}", ...), result(type="{{0}}", ...)) to PAIRS',
+        "tests/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/dedup/types.py: remove them",
+    )
+
+
+def type_of(pair: Pair) -> str | None:
+    """The type whose row decides the pair; None where the types of the two cannot be one thing."""
+    first, second = (canonical_name(str(side.get("type") or GENERIC.name)) for side in (pair.first, pair.second))
+    row = pair_type(*(name if name in TYPES else GENERIC.name for name in (first, second)))
+    return None if row is None else row.name
