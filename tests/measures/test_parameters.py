@@ -88,10 +88,14 @@ REFUSED = {
 #: What the ranking table computes, and no host takes.
 TAKEN_WITHOUT_A_HOST = (
     "SetF(beta=1e-05)", "SetF(beta=1e16)", "IPrec@1", "P@2147483648", "AP(rel=1.5)", "nDCG(gains={1:0.5})@10",
+    "nDCG(gains={1:100000000})@10",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in REFUSED if name not in TAKEN_WITHOUT_A_HOST])
+ALWAYS_REFUSED = {name: said for name, said in REFUSED.items() if name not in TAKEN_WITHOUT_A_HOST}
+
+
+@pytest.mark.parametrize("name", ALWAYS_REFUSED)
 def test_a_parameter_that_makes_no_sense_is_an_error_with_what_it_may_be(name: str) -> None:
     with pytest.raises(gg.MeasureError) as error:
         parse_measures(name)
@@ -131,8 +135,10 @@ def test_without_asserts_the_same_is_refused() -> None:
         "    try: print('taken:', *parse_measures(name))\n"
         "    except MeasureError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-O", "-c", code, *REFUSED], capture_output=True, text=True, check=True)
-    for line, said in zip(done.stdout.splitlines(), REFUSED.values(), strict=True):
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", code, *ALWAYS_REFUSED], capture_output=True, text=True, check=True
+    )
+    for line, said in zip(done.stdout.splitlines(), ALWAYS_REFUSED.values(), strict=True):
         assert said in line
 
 

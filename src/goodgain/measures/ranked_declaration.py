@@ -76,13 +76,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _is_gain(label: Any, gain: Any) -> bool:
+    """Whether a label may have this gain. A gain below 0 has no meaning in a DCG, which counts it as 0."""
+    return _is_number(label) and _is_number(gain) and gain >= 0
+
+
 #: Parameter -> whether a value of it can be computed; any other parameter must have its default.
 _VALID: dict[str, Callable[[Any], bool]] = {
     "cutoff": lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value < _LAST,
     "rel": lambda value: _is_number(value) and value > 0,
     "judged_only": lambda value: isinstance(value, bool),
     "dcg": lambda value: value in ("log2", "exp-log2"),
-    "gains": lambda value: isinstance(value, dict) and all(map(_is_number, [*value, *value.values()])),
+    "gains": lambda value: isinstance(value, dict) and all(_is_gain(*pair) for pair in value.items()),
     "p": lambda value: _is_number(value) and 0 <= value < 1,
     "beta": lambda value: _is_number(value) and value >= 0,
     "recall": lambda value: _is_number(value) and 0 <= value <= 1,
