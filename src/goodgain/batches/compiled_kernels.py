@@ -161,5 +161,5 @@ def _plain(parameter: str, argument: Any) -> int:
     if parameter not in _ELEMENTS:
         return int(argument)
     if argument.dtype != _ELEMENTS[parameter] or not argument.flags.c_contiguous:
-        raise TypeError(f"{parameter} of a kernel is no {argument.dtype} array with flags {argument.flags}")
+        raise TypeError(f"{parameter} of a kernel is not a {argument.dtype} array with flags {argument.flags}")
     return int(argument.ctypes.data)

@@ -65,7 +65,7 @@ def over_parts(
     """
     if isinstance(run, Run):
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-        return consume(iter([Part(tallied, None if order is None else run.flattened(order), run)]))
+        return consume(iter([Part(tallied, None if order is None else run.flatten(order), run)]))
     with suppress(_ScatteredError):
         return consume(_parts(run, run.blocks(), qrels, rels, order))
     # out of reach of the error, which holds all of the first attempt
@@ -141,7 +141,7 @@ def _done(block: Block, future: Future[Scan | None] | None) -> tuple[Block, Scan
 
 
 def _ranked_scan(queries: pl.DataFrame, firsts: pl.DataFrame) -> Ranking:
-    """What `ranked` makes of rows that stand in order: their first occurrences as they come."""
+    """Rank as `rank_run` does, from the first occurrences of rows that stand in order."""
     numbered = queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
     found = rescore(firsts.rename({"row": "line"}), numbered)
     query_ids = queries.get_column("query_id").gather(found.ranking.get_column("query"))

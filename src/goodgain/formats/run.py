@@ -1,4 +1,4 @@
-"""Runs: reading one from whatever holds it, the object that every host can take, writing one."""
+"""Runs: reading them from any source, the `Run` that every host can take, writing them."""
 
 from __future__ import annotations
 
@@ -104,15 +104,15 @@ class Run(PandasFacade):
         rows: pl.DataFrame = lazy.collect("polars").to_native()
         return add_ranks(rows if lazy.implementation.is_polars() else sort_unordered(rows))
 
-    def flattened(self, order: str = "seen") -> pl.DataFrame:
-        """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
-        return self._ranking if order == "seen" else self._flattened(order)
+    def flatten(self, order: str = "seen") -> pl.DataFrame:
+        """Return the classic ranking; a notice says where the ranks that make it contradict the scores."""
+        return self._ranking if order == "seen" else self._flatten(order)
 
     @cached_property
     def _ranking(self) -> pl.DataFrame:
-        return self._flattened("seen")
+        return self._flatten("seen")
 
-    def _flattened(self, order: str) -> pl.DataFrame:
+    def _flatten(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
             ranking, contradicting = rank_run(self.frame, order=order)
             warn_if_scores_contradict(contradicting)
@@ -123,7 +123,7 @@ class Run(PandasFacade):
         return ranking_here
 
     def flatten_lazily(self, order: str) -> Any:
-        """The classic ranking of a lazy frame, as a lazy frame of the same engine."""
+        """Return the classic ranking of a lazy frame, as a lazy frame of the same engine."""
         found = rank_on_engine(nw.from_native(self.frame), order=order)
         self._warn(found.contradicting, found.tied)
         return found.ranking.to_native()
@@ -140,7 +140,7 @@ class Run(PandasFacade):
 
     @property
     def host_frame(self) -> pl.DataFrame:
-        """What a host may see: the flattened ranking."""
+        """The rows that a host may see: the flattened ranking."""
         return self._ranking
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
@@ -254,9 +254,9 @@ def make_run(
     errors: str,
     is_part: bool = False,
 ) -> Run:
-    """A run from columns as they were opened: checked, numbered and ranked.
+    """Make a run of the columns of a source: check its rows, number its iterations, add ranks.
 
-    Of a part, nothing is told that depends on the others.
+    With `is_part`, notices that depend on the rest of the run are left to the caller.
     """
     opened, rows, found = source
     columns = opened.collect_schema().names()
@@ -299,7 +299,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Name, frame, and whether it was text (whose lines are checked while reading)."""
+    """Return the name of a run, its columns, and whether it is text, whose lines are checked while they are read."""
     if not isinstance(source, (str, os.PathLike)):
         return None, open_frame(source, RUN, columns=columns), False
     path = Path(source)
