@@ -1,4 +1,4 @@
-"""Large files in blocks of whole queries, so that what is in memory at a time does not grow with the file."""
+"""Reading large files in blocks of whole queries, so that memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ def _find_blocks(file: IO[bytes], path: Path, *, offset: int, size: int) -> Iter
         if stop:
             yield TextBlock(path, offset, stop - offset)
             offset = stop
-        wanted = size if stop else 2 * wanted  # one query fills it all
+        wanted = (
+            size if stop else 2 * wanted
+        )  # where one query fills the block, it is not cut: twice as much is looked at
 
 
 def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept: bytes) -> Iterator[TextBlock]:

@@ -31,7 +31,7 @@ __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 #: A file of more bytes is read in blocks; for smaller ones, blocks would save little memory.
 LARGE = 96 * 2**20
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
-_ROW_BYTES = 32  # of a row as text, about
+_ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
 
 
 @dataclass(frozen=True)

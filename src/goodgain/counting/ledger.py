@@ -59,8 +59,7 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
 
 def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count results, first occurrences and good documents per query and iteration number: the half of `count` that
-    touches the rows of the run.
+    """Count per query and iteration number, with the numbers of the run: the half of `count` that touches its rows.
 
     Runs without a common query can be tallied one by one: their tallies, concatenated, are the tally of all.
 

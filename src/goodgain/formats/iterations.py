@@ -122,7 +122,7 @@ def add_empty_iterations_lazily(frame: nw.LazyFrame[Any], *, first: int) -> nw.L
 
 
 def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
-    """The `-` rows for the iterations of a run: query_id, iteration, and tag if the run has tags."""
+    """Return the `-` rows for the missing iterations of a run: query_id, iteration, and tag if the run has tags."""
     searched = searched.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
     gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)

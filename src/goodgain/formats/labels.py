@@ -92,7 +92,9 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
     labels = subtopics = frame
-    if frame.select(hashed.n_unique()).item() < frame.height:  # distinct hashes are distinct pairs, and sooner counted
+    if (
+        frame.select(hashed.n_unique()).item() < frame.height
+    ):  # no two rows have one hash, so no pair repeats; hashes are counted faster than pairs
         remedy = "keep the one that is right"
         if by_iteration:
             remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"

@@ -189,12 +189,12 @@ def load_qrels(
     check_errors_option(errors)
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
-    name, (opened, rows, found), is_text = _open_source(source, errors, check_columns(columns))
+    name, (source_frame, rows, found), is_text = _open_source(source, errors, check_columns(columns))
     if not is_text:
-        if labels is None and "iteration" in opened.collect_schema().names():
-            opened = opened.with_columns(_ignore_column_2(opened.collect_schema()["iteration"]))
-        opened, rows = check_rows(cast_columns(opened, QRELS), rows, QRELS, errors=errors)
-    frame = collect(opened)
+        if labels is None and "iteration" in source_frame.collect_schema().names():
+            source_frame = source_frame.with_columns(_ignore_column_2(source_frame.collect_schema()["iteration"]))
+        source_frame, rows = check_rows(cast_columns(source_frame, QRELS), rows, QRELS, errors=errors)
+    frame = collect(source_frame)
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")

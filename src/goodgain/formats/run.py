@@ -203,8 +203,8 @@ def load_run(
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, opened, is_text = _open_source(source, errors, check_columns(columns))
-    return make_run(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+    name, found, is_text = _open_source(source, errors, check_columns(columns))
+    return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
 class _MayLackIterations(Protocol):
@@ -230,7 +230,7 @@ def warn_of_likely_iteration(run: _MayLackIterations) -> None:
 
 
 def _warn_once(run: _MayLackIterations, text: str) -> None:
-    """Reading and scoring may both find the same thing about a run; only the first of them says it."""
+    """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
         notice(text)
@@ -258,28 +258,28 @@ def make_run(
 
     With `is_part`, notices that depend on the rest of the run are left to the caller.
     """
-    opened, rows, found = source
-    columns = opened.collect_schema().names()
+    frame, rows, found = source
+    columns = frame.collect_schema().names()
     if not is_text:
-        opened, rows = check_rows(cast_columns(opened, RUN), rows, RUN, errors=errors)
+        frame, rows = check_rows(cast_columns(frame, RUN), rows, RUN, errors=errors)
     has_iterations = "iteration" in columns
     if not has_iterations:
-        opened = opened.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
-    opened, rows = number_iterations(opened, rows, first=first, errors=errors)
+        frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
+    frame, rows = number_iterations(frame, rows, first=first, errors=errors)
     if "tag" in columns:
-        check_tags(opened, rows)
-    opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
-    if isinstance(opened, nw.LazyFrame):
+        check_tags(frame, rows)
+    frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
+    if isinstance(frame, nw.LazyFrame):
         if gaps == "empty" and has_iterations:
-            opened = add_empty_iterations_lazily(opened, first=first)
-        is_empty = not len(collect(opened.select("query_id").head(1)))
-        run = Run(opened.to_native(), name=name, has_iterations=has_iterations, columns=found)
+            frame = add_empty_iterations_lazily(frame, first=first)
+        is_empty = not len(collect(frame.select("query_id").head(1)))
+        run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
     else:
-        frame = add_ranks(opened.to_native())
+        in_memory = add_ranks(frame.to_native())
         if gaps == "empty" and has_iterations:
-            frame = add_empty_iterations(frame, first=first)
-        is_empty = frame.is_empty()
-        run = Run(frame, name=name, has_iterations=has_iterations, columns=found)
+            in_memory = add_empty_iterations(in_memory, first=first)
+        is_empty = in_memory.is_empty()
+        run = Run(in_memory, name=name, has_iterations=has_iterations, columns=found)
     if is_empty and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
     if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(run.frame):

@@ -78,7 +78,7 @@ def _move(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if _is_spark(run):
         return run.to_native().sparkSession.createDataFrame(small.to_arrow())
     raise InputError(
-        f"rows cannot be carried to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
+        f"rows cannot be moved to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
     )
 
 

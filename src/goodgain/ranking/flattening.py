@@ -119,7 +119,7 @@ def warn_if_scores_contradict(queries: int) -> None:
 
 
 def check_order(order: str) -> None:
-    """Raise `InputError` unless there is such an order."""
+    """Raise `InputError` unless the order is one of `ORDERS`."""
     if order not in ORDERS:
         raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
 
@@ -137,7 +137,9 @@ def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
         frame = by_score.with_columns(rank=counted).sort("row").drop("row")
     ranks = frame.get_column("rank")
     if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
+        frame = frame.with_columns(
+            ranks.cast(pl.Int64)
+        )  # whole in almost every run, and then written to files as they were read
     if "score" not in frame.columns:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
     return frame.select(name for name in RUN.columns if name in frame.columns)

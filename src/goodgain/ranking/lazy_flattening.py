@@ -130,7 +130,7 @@ def _add_ranks_and_scores(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     columns = run.collect_schema().names()
     if "rank" in columns:
         rank = nw.col("rank").cast(nw.Int64) if _has_whole_ranks(run) else nw.col("rank").cast(nw.Float64)
-    elif "score" in columns:  # the reverse of ascending: by score, then doc_id, both descending
+    elif "score" in columns:  # counted from the end: by score, then doc_id, both descending
         rank = _rows_over(*_IN_ITERATION) + 1 - _count_over(*_IN_ITERATION, by=["score", "doc_id"])
     else:
         rank = _count_over(*_IN_ITERATION, by=["doc_id"])
@@ -207,5 +207,5 @@ def _count_over(*partition: str, by: list[str]) -> nw.Expr:
 
 
 def _one_if(condition: nw.Expr) -> nw.Expr:
-    """1 or 0; null, which compares to nothing, is 0."""
+    """Return 1 or 0 for a condition; 0 where it is null."""
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
