@@ -411,7 +411,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     searched = read_run(run, columns=columns)
     if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
         return searched.flatten_lazily(order)
-    return _convert_like(searched.flattened(order), run)
+    return _convert_like(searched.flatten(order), run)
 
 
 def _convert_like(frame: pl.DataFrame, source: Any) -> Any:

@@ -146,7 +146,7 @@ def test_every_ordered_pair_of_hosts_has_the_values_that_each_has_alone(kind: st
 
     def ask(measures: Iterable[ir_measures.Measure]) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
         hosts = HostScores(list(measures), LABELS[kind])
-        hosts.add(qrels.rows, run.flattened())
+        hosts.add(qrels.rows, run.flatten())
         return by_measure(hosts.finish(qrels.rows.clear()))
 
     wanted = {}
@@ -166,10 +166,10 @@ def test_every_ordered_pair_over_the_ranking_table_has_the_values_that_each_has_
     qrels, run = read(kind)
     measures = [measure for measure in alone(kind) if takes(measure)]
     assert len(measures) > 50
-    wanted = {measure: score_ranking([measure], run.flattened(), qrels.frame).rows() for measure in measures}
+    wanted = {measure: score_ranking([measure], run.flatten(), qrels.frame).rows() for measure in measures}
     wrong = []
     for pair in itertools.permutations(measures, 2):
-        found = score_ranking(pair, run.flattened(), qrels.frame)
+        found = score_ranking(pair, run.flatten(), qrels.frame)
         wrong += [(pair, m) for m in pair if found.select("query_id", str(m)).rows() != wanted[m]]
     assert wrong == []
 

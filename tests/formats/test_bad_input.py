@@ -19,14 +19,14 @@ BAD_RUN_LINES = {
     "too few fields": (b"q1 2 d3 2 1.0\n", "has 5 fields, a run line has 6"),
     "too many fields": (b"q1 2 d3 2 1.0 t extra\n", "has 7 fields, a run line has 6"),
     "a qrels line": (b"q1 0 d3 2\n", "are run and qrels swapped?"),
-    "rank no number": (b"q1 2 d3 first 1.0 t\n", "has the rank 'first', which is no finite number"),
-    "score no number": (b"q1 2 d3 2 high t\n", "has the score 'high', which is no finite number"),
-    "score nan": (b"q1 2 d3 2 nan t\n", "has the score 'nan', which is no finite number"),
-    "score infinite": (b"q1 2 d3 2 inf t\n", "has the score 'inf', which is no finite number"),
-    "score beyond floats": (b"q1 2 d3 2 1e999 t\n", "has the score '1e999', which is no finite number"),
-    "rank not finite": (b"q1 2 d3 nan 1.0 t\n", "has the rank 'nan', which is no finite number"),
-    "score with comma": (b"q1 2 d3 2 1,5 t\n", "has the score '1,5', which is no finite number"),
-    "score python only": (b"q1 2 d3 2 1_0 t\n", "has the score '1_0', which is no finite number"),
+    "rank no number": (b"q1 2 d3 first 1.0 t\n", "has the rank 'first', which is not a finite number"),
+    "score no number": (b"q1 2 d3 2 high t\n", "has the score 'high', which is not a finite number"),
+    "score nan": (b"q1 2 d3 2 nan t\n", "has the score 'nan', which is not a finite number"),
+    "score infinite": (b"q1 2 d3 2 inf t\n", "has the score 'inf', which is not a finite number"),
+    "score beyond floats": (b"q1 2 d3 2 1e999 t\n", "has the score '1e999', which is not a finite number"),
+    "rank not finite": (b"q1 2 d3 nan 1.0 t\n", "has the rank 'nan', which is not a finite number"),
+    "score with comma": (b"q1 2 d3 2 1,5 t\n", "has the score '1,5', which is not a finite number"),
+    "score python only": (b"q1 2 d3 2 1_0 t\n", "has the score '1_0', which is not a finite number"),
     "NUL bytes": (b"q1 2 d\x003 2 1.0 t\n", "has NUL bytes"),
     "invalid UTF-8": (b"q1 2 d\xff3 2 1.0 t\n", "is not valid UTF-8"),
     "negative iteration": (b"q1 -1 d3 2 1.0 t\n", "has '-1' in column 2"),
@@ -38,8 +38,8 @@ BAD_RUN_LINES = {
 BAD_QRELS_LINES = {
     "too few fields": (b"q1 d3 2\n", "has 3 fields, a qrels line has 4"),
     "a run line": (b"q1 1 d3 1 2.0 t\n", "are run and qrels swapped?"),
-    "label no number": (b"q1 0 d3 good\n", "has the relevance 'good', which is no finite number"),
-    "label nan": (b"q1 0 d3 nan\n", "has the relevance 'nan', which is no finite number"),
+    "label no number": (b"q1 0 d3 good\n", "has the relevance 'good', which is not a finite number"),
+    "label nan": (b"q1 0 d3 nan\n", "has the relevance 'nan', which is not a finite number"),
     "NUL bytes": (b"q1 0 d\x003 1\n", "has NUL bytes"),
     "invalid UTF-8": (b"q1 0 d\xff3 1\n", "is not valid UTF-8"),
     "a judgment of nothing": (b"q1 0 - 1\n", "judges the document '-'"),
@@ -171,7 +171,7 @@ BAD_FRAMES = {
     "null query": ({"query_id": ["q", None], "doc_id": ["d", "e"]}, "row 1.*has no query_id"),
     "empty doc_id": ({"query_id": ["q", "q"], "doc_id": ["d", ""]}, "row 1.*has no doc_id"),
     "score null": ({"query_id": ["q"], "doc_id": ["d"], "score": [None]}, "score"),
-    "score nan": ({"query_id": ["q"], "doc_id": ["d"], "score": [float("nan")]}, "score that is no finite number"),
+    "score nan": ({"query_id": ["q"], "doc_id": ["d"], "score": [float("nan")]}, "score that is not a finite number"),
     "score text": ({"query_id": ["q"], "doc_id": ["d"], "score": ["1"]}, "String in score"),
     "ids with decimals": ({"query_id": [1.0], "doc_id": ["d"]}, "where ids are text"),
     "negative iteration": ({"query_id": ["q", "q"], "doc_id": ["d", "e"], "iteration": [-1, 2]}, "'-1' in column 2"),
@@ -189,7 +189,7 @@ def test_a_bad_frame_is_named(kind: str, engine: str) -> None:
 
 
 def test_what_is_no_run_at_all_is_said() -> None:
-    with pytest.raises(gg.InputError, match="int is no run"):
+    with pytest.raises(gg.InputError, match="int is not a run"):
         gg.read_run(3)
     with pytest.raises(gg.InputError, match="not a named tuple"):
         gg.read_run([("q", "d", 1.0)])
@@ -211,9 +211,9 @@ def test_gaps_are_bounded_and_first_is_held(tmp_path: Path) -> None:
 
 BAD_JSON_LINES = {
     "cut off": ('{"query_id": "q", "doc_', "is not JSON"),
-    "no object": ("[1, 2]", "is no JSON object"),
+    "no object": ("[1, 2]", "is not a JSON object"),
     "a key missing": ('{"query_id": "q"}', "lacks doc_id"),
-    "score text": ('{"query_id": "q", "doc_id": "d", "score": "1"}', "which is no number"),
+    "score text": ('{"query_id": "q", "doc_id": "d", "score": "1"}', "which is not a number"),
     "id a list": ('{"query_id": "q", "doc_id": ["d"]}', "neither text nor a number"),
     "nested without end": ("[" * 100_000, "is not JSON"),
 }
@@ -231,7 +231,7 @@ def test_a_bad_json_line_is_named(tmp_path: Path, kind: str) -> None:
 
 def test_damaged_parquet_and_arrow_are_said(tmp_path: Path) -> None:
     for ending in ("parquet", "arrow"):
-        with pytest.raises(gg.InputError, match=f"no readable {ending} file"):
+        with pytest.raises(gg.InputError, match=f"not a readable {ending} file"):
             gg.read_run(written(tmp_path / f"bad.{ending}", b"PAR1 nothing of the kind"))
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(gg.InputError, match="has no column 'query_id', 'doc_id'"):

@@ -226,7 +226,7 @@ def test_flatten_gives_the_kind_of_frame_it_was_given() -> None:
 @pytest.mark.parametrize("column_2", ["-1", "1.5", "1e3"])
 def test_a_number_that_is_no_iteration_is_an_error_with_labels_by_iteration(column_2: str) -> None:
     qrels = pl.DataFrame({"query_id": "q", "iteration": [column_2], "doc_id": "a", "relevance": 1})
-    with pytest.raises(gg.InputError, match="which is no iteration"):
+    with pytest.raises(gg.InputError, match="which is not an iteration"):
         gg.read_qrels(qrels, labels="iteration")
 
 

@@ -208,7 +208,7 @@ def test_other_classic_measures_name_the_fractional_label() -> None:
             gg.evaluate(FRACTIONAL, RANKING, name)
     with pytest.raises(gg.MeasureError, match="too many decimals"):
         gg.evaluate({"q": {"a": 1 / 3}}, RANKING, "nDCG@3")
-    with pytest.raises(gg.InputError, match=r"the label 2\.2 is no whole number"):
+    with pytest.raises(gg.InputError, match=r"the label 2\.2 is not a whole number"):
         ir_measures.calc_aggregate([nDCG @ 3, gg.CG], gg.read_qrels(FRACTIONAL), RANKING)
 
 

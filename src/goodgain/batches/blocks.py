@@ -1,4 +1,4 @@
-"""Large files in blocks of whole queries, so that what is in memory at a time does not grow with the file."""
+"""Reading large files in blocks of whole queries, so that memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ from goodgain.schema import Table
 __all__ = ["TextBlock", "table_blocks", "text_blocks"]
 
 _BOM = b"\xef\xbb\xbf"
-_TAIL = 2**16  # bytes in which the end of a block is looked for first
+_TAIL = 2**16  # the bytes before the wanted end of a block in which a place to cut is looked for first
 
 
 class TextBlock(NamedTuple):
-    """Lines of a file: the byte of the file that they begin at, how many bytes, and these where they had to be read."""
+    """Whole lines of a file.
+
+    Attributes:
+        path: the file.
+        offset: the (decompressed) byte of the file that they begin at.
+        length: how many bytes they are.
+        data: the bytes, where the file is compressed and they had to be read in order; None elsewhere.
+    """
 
     path: Path
     offset: int
@@ -29,7 +36,7 @@ class TextBlock(NamedTuple):
     data: bytes | None = None
 
     def text(self) -> bytes:
-        """The lines; read anew each time where they stand in the file as they are.
+        """Return the lines; those of a plain file are read from it each time.
 
         Raises:
             InputError: the file cannot be read any more, or became shorter.
@@ -45,7 +52,7 @@ class TextBlock(NamedTuple):
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
-    """Lines of a text file (also .gz and .zst), cut between queries: neighbouring lines of one query are in one block.
+    """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of one query are in one block.
 
     Args:
         path: the file.
@@ -84,7 +91,9 @@ def _find_blocks(file: IO[bytes], path: Path, *, offset: int, size: int) -> Iter
         if stop:
             yield TextBlock(path, offset, stop - offset)
             offset = stop
-        wanted = size if stop else 2 * wanted  # one query fills it all
+        wanted = (
+            size if stop else 2 * wanted
+        )  # where one query fills the block, it is not cut: twice as much is looked at
 
 
 def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept: bytes) -> Iterator[TextBlock]:
@@ -103,9 +112,9 @@ def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept:
 
 
 def _last_query(data: bytes) -> int:
-    """Where the lines of the last query begin, as far as they stand together; 0 where no other query is seen.
+    """Return the byte at which the lines of the last query begin; 0 where only one query is seen.
 
-    The first line and what follows the last newline may be parts of lines, and tell nothing.
+    What stands before the first newline and after the last may be parts of lines, and is not looked at.
     """
     start = end = data.rfind(b"\n") + 1
     last: list[bytes] = []
@@ -122,12 +131,12 @@ def _last_query(data: bytes) -> int:
 def table_blocks(
     path: Path, table: Table, *, rows: int, columns: Columns | None = None
 ) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Rows of a Parquet file, cut between queries, each block with the number of its first row.
+    """Yield the rows of a Parquet file, cut between queries, each block with the number of its first row.
 
     `columns` has the user's names of them.
 
     Raises:
-        InputError: the file is no readable Parquet file.
+        InputError: the file is not a readable Parquet file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -152,5 +161,5 @@ def table_blocks(
                 yield before, kept
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{path}: is no readable parquet file ({str(error).splitlines()[0]}); write it again"
+            f"{path}: is not a readable parquet file ({str(error).splitlines()[0]}); write it again"
         ) from error

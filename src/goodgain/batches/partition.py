@@ -1,4 +1,4 @@
-"""A large run whose queries are scattered over the file: put together on disk, some queries to a part."""
+"""Partitions of a large run whose queries are scattered over the file, written to disk, so that each has whole queries."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from goodgain.formats.row_origins import FileLines, FrameRows, RowSource, TextLi
 __all__ = ["partition_by_query"]
 
 _ROW = "row in the file"
-_FILES = 200  # open at a time, at most: some systems allow 256
-_SHRUNK = 6  # what is compressed is about a sixth of itself
+_FILES = 200  # open at a time, at most: some systems allow a process 256
+_SHRUNK = 6  # compressed text of a run, and Parquet, is about a sixth of the text
 
 
 def partition_by_query(file: RunFile) -> Iterator[Block]:
-    """The run in blocks that hold every row of their queries, in the order of the file.
+    """Yield the run in blocks that hold every row of their queries, in the order of the file.
 
-    Rows go by a hash of their query to one of some files in the folder for temporary files, which needs about as much
-    room there as the run takes as text.
+    Each row is written to one of several temporary files, chosen by a hash of its query. They need about as much room on
+    disk as the run takes as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or compression(file.path) else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)
@@ -56,8 +56,8 @@ def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
 
 
 def _add_row_numbers(block: Block) -> pl.DataFrame:
-    """The columns of a block as every block of the file can have them, and the line or row of each."""
-    opened, rows, _ = block.opened()
+    """Return the columns of a block, in types that fit every block of the file, with the line or row of each."""
+    opened, rows, _ = block.read()
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
         return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))
@@ -68,7 +68,7 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 
 
 def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
-    """The line of each row; counted one by one only where lines may be blank."""
+    """Return the number of the line of each row; lines are counted one by one only where some may be blank."""
     content = lines.content
     if lines.lines is not None:
         return lines.lines

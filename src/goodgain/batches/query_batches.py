@@ -102,7 +102,7 @@ def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | 
     if judgments is not None and not request.with_documents and run.lives_on_engine:
         ranking_there = run.flatten_lazily(request.order)
         return None, tabulate_on_engine(ranking_there, judgments, positions=positions)
-    ranking = run.flattened(request.order)
+    ranking = run.flatten(request.order)
     return ranking, None if judgments is None else tabulate_ranking(ranking, judgments, positions=positions)
 
 

@@ -1,4 +1,4 @@
-"""A run in a file that is too large to be read at once: the same run, some of its queries at a time."""
+"""Opening runs: small ones are read at once, large files are read in blocks, some queries at a time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from goodgain.schema import RUN
 
 __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 
-#: A file of this size is read in blocks: what a block costs is little beside it.
+#: A file of more bytes is read in blocks; for smaller ones, blocks would save little memory.
 LARGE = 96 * 2**20
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
-_ROW_BYTES = 32  # of a row as text, about
+_ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class RunFile:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its lines are all there is to know: missing iterations are added to rows, where any are to be."""
+        """Whether its text can be counted as it stands: `gaps="empty"` adds iterations, which takes rows."""
         return self.is_text and self.gaps == "close"
 
     def blocks(self) -> Iterator[Block]:
-        """The run cut between queries; a query whose rows stand apart is in several blocks."""
+        """Yield the run cut between queries; a query whose rows stand apart is in several blocks."""
         if self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
@@ -80,7 +80,7 @@ class RunFile:
 
 @dataclass(frozen=True)
 class Block:
-    """Some queries of a run: as text, or as columns with the way back to their rows."""
+    """Some queries of a run, as text, or as columns and where their rows come from."""
 
     file: RunFile
     text: TextBlock | None = None
@@ -89,7 +89,7 @@ class Block:
 
     @property
     def plain_text(self) -> TextBlock | None:
-        """The lines, where they are all there is to know."""
+        """The lines, if they can be counted as they stand."""
         return self.text if self.file.is_plain else None
 
     @cached_property
@@ -97,7 +97,7 @@ class Block:
         """The block as a run."""
         file = self.file
         return make_run(
-            self.opened(),
+            self.read(),
             name=stem(file.path),
             is_text=self.text is not None,
             gaps=file.gaps,
@@ -106,8 +106,8 @@ class Block:
             is_part=True,
         )
 
-    def opened(self) -> OpenFrame:
-        """The columns as they stand, and the way back to their rows."""
+    def read(self) -> OpenFrame:
+        """Read the columns as they stand."""
         if self.text is not None:
             content = Content(self.text.text(), part_of=self.file.path, offset=self.text.offset)
             frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
@@ -169,8 +169,8 @@ def open_run_and_qrels(
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
-    """The file, if it is large and of a kind that is read in blocks."""
-    with suppress(OSError, ValueError):  # no readable file: read_run says what is wrong
+    """Open a file in blocks, if it is large and of a kind that can be read so."""
+    with suppress(OSError, ValueError):  # the file cannot be read: load_run says why
         kind = container(path)
         if not path.is_file() or kind not in ("text", "parquet"):
             return None

@@ -1,4 +1,4 @@
-"""What a run and qrels have in common, in numbers: for the signature of a result, and for what its reader must be told."""
+"""Coverage: which queries and results of a run the qrels judge, and notices where values would mislead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Coverage", "combine_coverages", "measure_coverage", "warn_if_mislead
 
 
 class Coverage(NamedTuple):
-    """How far run and qrels reach.
+    """Which queries and results of a run the qrels judge, in numbers.
 
     Attributes:
         judged: queries of the qrels.
@@ -48,7 +48,7 @@ class Coverage(NamedTuple):
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    """How far the run and the qrels reach that were counted."""
+    """Measure the coverage of a run and qrels that were counted."""
     rows, pools, numbering = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
     return Coverage(
@@ -66,22 +66,22 @@ def _first(frame: pl.DataFrame) -> str:
     return str(frame.get_column("query_id").min() or "")
 
 
-def combine_coverages(extents: Sequence[Coverage]) -> Coverage:
-    """The extent of parts that share no query."""
-    run_examples, qrels_examples = ([e.examples[k] for e in extents if e.examples[k]] for k in (0, 1))
+def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
+    """Combine the coverage of batches, each of which has other queries."""
+    run_examples, qrels_examples = ([e.examples[k] for e in coverages if e.examples[k]] for k in (0, 1))
     return Coverage(
-        judged=sum(extent.judged for extent in extents),
-        searched=sum(extent.searched for extent in extents),
-        both=sum(extent.both for extent in extents),
-        unique=sum(extent.unique for extent in extents),
-        unjudged=sum(extent.unjudged for extent in extents),
-        numbering=pl.concat([extent.numbering for extent in extents]),
+        judged=sum(coverage.judged for coverage in coverages),
+        searched=sum(coverage.searched for coverage in coverages),
+        both=sum(coverage.both for coverage in coverages),
+        unique=sum(coverage.unique for coverage in coverages),
+        unjudged=sum(coverage.unjudged for coverage in coverages),
+        numbering=pl.concat([coverage.numbering for coverage in coverages]),
         examples=(min(run_examples, default=""), min(qrels_examples, default="")),
     )
 
 
 def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
-    """A notice for each threshold that no label reaches: then no document is good, and nothing can be found."""
+    """Give a notice for each threshold that no label reaches: then no document is good, and nothing can be found."""
     largest: Any = qrels.get_column("relevance").max()
     for rel in rels:
         if largest >= rel:
@@ -94,21 +94,21 @@ def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None
         )
 
 
-def warn_if_misleading(extent: Coverage, *, labels: str | None) -> None:
-    """A notice where values mean less than they seem to."""
-    if extent.renumbered:
+def warn_if_misleading(coverage: Coverage, *, labels: str | None) -> None:
+    """Give a notice where values mean less than they seem to."""
+    if coverage.renumbered:
         notice(
-            f"numbers of iterations are missing in {extent.renumbered} quer{'y' if extent.renumbered == 1 else 'ies'}: "
+            f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "
             "iterations were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read "
             "the run with gaps='empty' (--gaps empty)"
         )
-    if labels is not None and extent.lowest == 0:
+    if labels is not None and coverage.lowest == 0:
         notice(
             "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
             "only the labels for any iteration, and each later one those of its own number"
         )
-    if extent.searched and not extent.both:
-        run_example, qrels_example = extent.examples
+    if coverage.searched and not coverage.both:
+        run_example, qrels_example = coverage.examples
         notice(
             f"no query of the run is in the qrels (the run has {run_example!r}, the qrels have {qrels_example!r}): every "
             "value is that of a system that never searched; check the query ids"

@@ -1,7 +1,8 @@
-"""Run and qrels into the two small tables of which every measure is a function: ledger and pools.
+"""Counting a run and qrels into ledger and pools, the two small tables of which every good-gain measure is a function.
 
-The rows are touched by plain group-bys and joins only, written once for every engine narwhals knows. What they leave is
-small, and is finished in Polars.
+The ledger has one row per (query, iteration), the pools one row per judged query. The rows of the run are touched by
+group-bys and joins only, written once for every engine that narwhals knows; their results are small, and Polars does the
+rest.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["Counts", "count", "count_pools", "ledger_and_pools", "tally"]
 
 
 class Counts(NamedTuple):
-    """What one threshold makes of a run and qrels.
+    """Ledger and pools of a run and qrels at one threshold.
 
     Attributes:
         ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N, those of a
@@ -58,9 +59,9 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
 
 def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """What a run's rows come down to, per query and number in the run: the part of `count` that touches the rows.
+    """Count per query and iteration number, with the numbers of the run: the half of `count` that touches its rows.
 
-    Runs that share no query can be tallied one by one; the rows of their tallies, put together, are the tally of all.
+    Runs without a common query can be tallied one by one: their tallies, concatenated, are the tally of all.
 
     Returns:
         query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
@@ -88,7 +89,7 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
 
 
 def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """What there is to be found for each query of the qrels, sorted: the half of `count` that needs no run.
+    """Count the good documents and their gain for each query of the qrels, sorted: the half of `count` without the run.
 
     Returns:
         query_id, and GoodPool and GainPool with the position of a threshold.
@@ -109,7 +110,7 @@ def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
-    """Ledger and pools from a tally and what `pools_of` gives: the numbers of iterations made dense."""
+    """Make ledger and pools from a tally and `count_pools`, with the iterations of a query numbered 1..N."""
     numbered = _number_densely(tallied)
     queries = _queries(numbered)
     numbering = queries.group_by("lowest", "is_dense").agg(queries=pl.len())
@@ -120,7 +121,7 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
 
 
 def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
-    """First occurrences with their label, null where there is none."""
+    """Add to first occurrences their label, null where there is none."""
     if labels is None:
         return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")
     of_iteration = qrels.filter(~nw.col("iteration").is_null())
@@ -135,15 +136,15 @@ def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str
 
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
-    """Iterations numbered 1..N per query, in order; `number` keeps what stood in the run."""
-    numbered = _in_order(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
+    """Number the iterations of a query 1..N, in order; `number` keeps the number in the run."""
+    numbered = _sort_by_number(tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String)))
     row, query_id = pl.int_range(pl.len()), pl.col("query_id")
     start = pl.when(query_id.ne_missing(query_id.shift())).then(row).forward_fill()
     return numbered.with_columns(iteration=row - start + 1).fill_null(0)
 
 
-def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a query together, by number; in the order of a file they mostly are, which is sooner seen than made."""
+def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort by query and number. Most files are sorted, and to see that takes less time than to sort."""
     queries = rows.get_column("query_id").rle().struct.field("value")
     same = pl.col("query_id") == pl.col("query_id").shift()
     falls = same & (pl.col("number") < pl.col("number").shift())
@@ -153,7 +154,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """query_id, N, lowest (its first number), is_dense (whether its numbers have no gap)."""
+    """Return query_id, N, lowest (its first number), is_dense (whether its numbers have no gap)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)
@@ -171,7 +172,7 @@ def _ledger_for(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def _keep_largest_label(qrels: pl.DataFrame) -> pl.DataFrame:
-    """One row a document, with the largest of its labels."""
+    """Keep one row a document, with the largest of its labels."""
     return qrels.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
 
 

@@ -1,1 +1,1 @@
-"""Files of any kind: opened, decompressed, and written whole or not at all."""
+"""Opening files of any kind, decompressed, and writing them whole or not at all."""

@@ -47,14 +47,17 @@ class Content(NamedTuple):
         return lines
 
     def has_any(self, bytes_: bytes) -> bool:
-        """Whether any of these bytes occurs; pages looked at are given back, so that they do not count as memory."""
+        """Tell whether any of these bytes occurs.
+
+        The pages of a mapped file that were looked at are given back, or they would count as memory of the process.
+        """
         found = any(self.data.find(bytes([byte])) >= 0 for byte in bytes_)
         if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self.data.madvise(mmap.MADV_DONTNEED)
         return found
 
     def lines(self) -> Iterator[bytes]:
-        """Every line with its end."""
+        """Yield every line with its end."""
         start = 0
         while start < len(self.data):
             end = self.data.find(b"\n", start) + 1 or len(self.data)
@@ -84,7 +87,7 @@ def read_bytes(path: Path) -> Content:
 
 
 def _map(file: IO[bytes]) -> bytes | mmap.mmap:
-    """A regular file is mapped, so that reading it costs no copy; a pipe can only be read."""
+    """Map a regular file, so that reading it costs no copy; read a pipe, which cannot be mapped."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
         return file.read()

@@ -131,7 +131,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def error_reason(error: OSError | ValueError) -> str:
-    """What an error of the operating system says, in a few words."""
+    """Return what an error of the operating system says, in a few words."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):
@@ -166,11 +166,11 @@ class ZstdReader(RawIOBase):
             packed = packed or self._file.read(_PACKED)
 
     def readable(self) -> bool:
-        """True: it is for reading."""
+        """Return True: the stream is for reading."""
         return True
 
     def readall(self) -> bytes:
-        """All that is left."""
+        """Read all that is left."""
         rest, self._rest = bytes(self._rest), memoryview(b"")
         return b"".join((rest, *self._pieces))
 

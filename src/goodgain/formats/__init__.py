@@ -1,4 +1,4 @@
-"""Runs and qrels from any file or frame people have, and back into files."""
+"""Runs and qrels: read from any file or frame that people have, and written to files."""
 
 from goodgain.formats.qrels import Qrels, read_qrels, write_qrels
 from goodgain.formats.run import Run, read_run, write_run

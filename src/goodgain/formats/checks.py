@@ -1,4 +1,4 @@
-"""Rows that no run or qrels may have, whatever frame they come in."""
+"""Checks of the rows of a run or qrels, in memory or lazy."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ __all__ = ["check_rows", "check_tags"]
 
 
 def check_rows(frame: Frame, rows: RowSource, table: Table, *, errors: str) -> tuple[Frame, RowSource]:
-    """The frame without bad rows: the first one raises `InputError`, or all are left out with a notice (`skip`).
+    """Check that every row has its ids and finite numbers; with `errors="skip"`, leave out those that do not.
 
-    A null doc_id in a run means an iteration that returned nothing; it comes out as `-`, with rank and score 0.
+    A null doc_id in a run means an iteration that returned nothing: it becomes `-`, with rank and score 0.
+
+    Returns:
+        The frame, and where the rows that are left come from.
+
+    Raises:
+        InputError: a row is bad, and `errors` is `raise`.
     """
     names = frame.collect_schema().names()
     if table is not QRELS:
@@ -67,12 +73,12 @@ def _problems(names: list[str], schema: Any) -> list[tuple[nw.Expr, str]]:
             wrong = nw.col(name).is_null()
             if schema[name].is_float():
                 wrong = wrong | ~nw.col(name).is_finite()
-            problems.append((wrong, f"has a {name} that is no finite number"))
+            problems.append((wrong, f"has a {name} that is not a finite number"))
     return problems
 
 
 def _check_lazy_rows(bad: nw.LazyFrame[Any], rows: RowSource, problems: list[tuple[nw.Expr, str]]) -> None:
-    """A lazy frame is asked once whether any row is bad; its rows have no number to name."""
+    """Raise `InputError` with a bad row as it stands, if there is one: rows of a lazy frame have no numbers."""
     one: nw.DataFrame[Any] = nw.from_native(collect(bad.head(1)))
     if len(one):
         raise InputError(
@@ -92,7 +98,7 @@ def _locate(row: nw.DataFrame[Any], rows: RowSource) -> str:
 
 
 def check_tags(frame: Frame, rows: RowSource) -> None:
-    """A run is one system: two tags in one query raise `InputError` with both."""
+    """Raise `InputError` where a query has two tags: a run is one system."""
     if not isinstance(frame, nw.DataFrame) or frame.get_column("tag").null_count():
         if isinstance(frame, nw.DataFrame):
             rows = rows.subset((~frame.get_column("tag").is_null()).arg_true().to_list())

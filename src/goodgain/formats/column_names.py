@@ -1,4 +1,4 @@
-"""How the columns of a source are called: names of the user's own, and names that look like the iteration."""
+"""Names of columns: those that the user gives with `columns=`, and those that look like the iteration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run or qrels is to a host that asks for a data frame."""
+"""Runs and qrels as pandas frames, for hosts that ask for one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["PandasFacade"]
 
 
 class PandasFacade:
-    """Any attribute that is not ours is that of a pandas frame of `host_frame`, built on first use."""
+    """Takes every attribute that a subclass lacks from a pandas frame of its `host_frame`, built on first use."""
 
     @property
     def host_frame(self) -> pl.DataFrame:
-        """What a host may see."""
-        raise AttributeError(f"{type(self).__name__} shows nothing")
+        """The rows that a host may see."""
+        raise AttributeError(f"{type(self).__name__} does not say what hosts may see")
 
     @cached_property
     def _pandas(self) -> pd.DataFrame:

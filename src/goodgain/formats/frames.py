@@ -1,4 +1,4 @@
-"""Any frame, dict or iterable of named tuples as a table of ours, with columns of the right types."""
+"""Frames, dicts and named tuples read as a table of ours, with columns of the right types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXT = ("query_id", "doc_id", "tag")
 
 
 class OpenFrame(NamedTuple):
-    """A source as it was opened.
+    """The columns of a source, before their rows are checked.
 
     Attributes:
         frame: the columns of the table that it has, as they stand, by their names here.
@@ -57,7 +57,8 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
         frame, found = _read_tuples(source, table, columns)
         return OpenFrame(nw.from_native(frame), FrameRows(f"the {table.name}"), found)
     raise InputError(
-        f"{type(source).__name__} is no {table.name}: give a path, a data frame, named tuples or a dict of dicts"
+        f"{type(source).__name__} is not {'qrels' if table is QRELS else 'a run'}: "
+        "give a path, a data frame, named tuples or a dict of dicts"
     )
 
 
@@ -132,7 +133,7 @@ def _columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
         try:
             series.append(pl.Series(name, values, strict=True))
         except UnicodeEncodeError:
-            raise InputError(f"the {table.name} has a {name} that is no valid Unicode text; correct it") from None
+            raise InputError(f"the {table.name} has a {name} that is not valid Unicode text; correct it") from None
         except (TypeError, OverflowError, pl.exceptions.PolarsError):
             numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
             if not numbers:
@@ -166,7 +167,11 @@ def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]
 
 
 def cast_columns(frame: Frame, table: Table) -> Frame:
-    """Ids as text and numbers as numbers; a column that cannot be either without loss raises `InputError`."""
+    """Cast ids to text, and scores and labels to floats.
+
+    Raises:
+        InputError: a column cannot be cast without loss.
+    """
     schema = frame.collect_schema()
     casts = []
     for name, found in schema.items():

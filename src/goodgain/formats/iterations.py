@@ -26,10 +26,9 @@ _LARGEST_GAP = 10_000
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource]:
-    """The `iteration` column as Int64: numbers as they stand, one word for a whole query as `first`.
+    """Make the column `iteration` Int64: numbers as they stand, one word for a whole query as `first`.
 
-    Raises `InputError` where a query mixes numbers with words, has two words, or a number below 0 or with a fraction.
-    With `errors="skip"` rows of an iterated query whose column 2 is no number are left out instead; which of two words
+    With `errors="skip"` rows of an iterated query whose column 2 is not a number are left out instead; which of two words
     is right cannot be known, and stays an error.
     """
     found = frame.collect_schema()["iteration"]
@@ -85,7 +84,7 @@ def _describe_word(row: nw.DataFrame[Any]) -> str:
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
-    """Name the first line of the query that breaks the rule, beside a value it was held against."""
+    """Raise `InputError` with the first line of the query that breaks the rule, and a value that it differs from."""
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
     of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
@@ -100,9 +99,10 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 def add_empty_iterations(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
-    """The run with a `-` row for every number from `first` to the query's largest that has no row.
+    """Add a row `-` for every number from `first` to the query's largest that has no row.
 
-    Raises `InputError` for a number below `first`, and for a gap over 10,000.
+    Raises:
+        InputError: a number is below `first`, or a gap is over 10,000.
     """
     tags = [pl.col("tag").max()] if "tag" in frame.columns else []  # one a query; null where it is not said
     searched = frame.group_by("query_id", "iteration").agg(*tags)
@@ -111,7 +111,7 @@ def add_empty_iterations(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
 
 
 def add_empty_iterations_lazily(frame: nw.LazyFrame[Any], *, first: int) -> nw.LazyFrame[Any]:
-    """The same for a lazy frame: its iterations are collected, one row each, and the `-` rows are carried to it."""
+    """Do the same for a lazy frame: only its iterations are collected, and the `-` rows are moved to its engine."""
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []
     missing = _find_missing(collect(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
@@ -122,7 +122,7 @@ def add_empty_iterations_lazily(frame: nw.LazyFrame[Any], *, first: int) -> nw.L
 
 
 def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
-    """The `-` rows for the iterations of a run: query_id, iteration, and tag if the run has tags."""
+    """Return the `-` rows for the missing iterations of a run: query_id, iteration, and tag if the run has tags."""
     searched = searched.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
     gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)

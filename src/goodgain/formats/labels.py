@@ -1,4 +1,4 @@
-"""Which label holds for a document: what may stand in column 2 of qrels, and what contradicts itself."""
+"""The label of each document: column 2 of qrels, labels that contradict each other, labels that hosts can take."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LOWEST_LABEL = -1
 
 
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
-    """The judgments with labels that do not crash trec_eval and give its values.
+    """Change labels below -1, which can crash trec_eval, so that its values stay the same.
 
     Labels below -1 become -1. A query that has labels below 0 only gets 0 for each: trec_eval looks for its levels of
     relevance from 0 on, and may never end where there is none.
@@ -57,19 +57,20 @@ def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
-    """The judgments with whole numbers for labels where all are whole, as hosts ask for; any other stay as they are."""
+    """Cast labels to integers, which hosts ask for, where all of them are whole."""
     labels = frame.get_column("relevance")
     is_whole = (labels == labels.round()).all() and (labels.abs() < 2**53).all()
     return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
 
 
 def count_differing_labels(frame: pl.DataFrame) -> int:
-    """How many documents have labels that differ between iterations."""
+    """Count the documents whose labels differ between iterations."""
     counts = frame.group_by("query_id", "doc_id").agg(pl.col("relevance").n_unique())
     return counts.filter(pl.col("relevance") > 1).height
 
 
 def check_documents(frame: pl.DataFrame, rows: RowSource) -> None:
+    """Raise `InputError` where the document `-` is judged, which stands for an iteration that returned nothing."""
     nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
     if len(nothing):
         raise InputError(
@@ -79,12 +80,21 @@ def check_documents(frame: pl.DataFrame, rows: RowSource) -> None:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One row per (query, document), and one per subtopic (column 2) of it; two labels raise `InputError`."""
+    """Keep one row per (query, document).
+
+    Returns:
+        Those rows, and beside them one row per (query, document, subtopic), column 2 being the subtopic.
+
+    Raises:
+        InputError: a document has two different labels.
+    """
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
     labels = subtopics = frame
-    if frame.select(hashed.n_unique()).item() < frame.height:  # distinct hashes are distinct pairs, and sooner counted
+    if (
+        frame.select(hashed.n_unique()).item() < frame.height
+    ):  # no two rows have one hash, so no pair repeats; hashes are counted faster than pairs
         remedy = "keep the one that is right"
         if by_iteration:
             remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
@@ -100,11 +110,15 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
-    """One row per (query, document, iteration), null for any iteration; two labels raise `InputError`."""
+    """Keep one row per (query, document, iteration), where a null iteration means any.
+
+    Raises:
+        InputError: a document has two different labels for one iteration, or column 2 cannot be an iteration.
+    """
     odd = frame.get_column("iteration").str.contains(_NUMBER_BUT_NO_ITERATION).arg_true()
     if len(odd):
         raise InputError(
-            f"{rows.locate(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is no iteration; "
+            f"{rows.locate(odd[0])} has {frame.item(odd[0], 'iteration')!r} in column 2, which is not an iteration; "
             "write a positive integer, 0, or a word for any iteration"
         )
     number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
@@ -125,7 +139,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
-    """Two different labels for one key raise `InputError` with both lines."""
+    """Raise `InputError` with both lines where one key has two different labels."""
     judged = frame.with_row_index("row")
     clashing = (
         judged.group_by(key)

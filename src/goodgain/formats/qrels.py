@@ -1,4 +1,4 @@
-"""Qrels: reading judgments from whatever holds them, the object that every host can take, writing them."""
+"""Qrels: reading judgments from any source, the `Qrels` that every host can take, writing them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def fractional(self) -> float | None:
-        """A label that is no whole number, if there is one."""
+        """The first label that is not a whole number; None where all are whole."""
         labels = self.frame.get_column("relevance")
         found = labels.filter(labels != labels.round())
         return float(found[0]) if len(found) else None
@@ -118,11 +118,11 @@ class Qrels(PandasFacade):
         Labels below -1 are -1, and 0 in a query that has no others: they crash trec_eval.
 
         Raises:
-            InputError: a label is no whole number: pytrec_eval refuses it, ranx cuts 2.9 down to 2 without a word.
+            InputError: a label is not a whole number: pytrec_eval refuses it, ranx cuts 2.9 down to 2 without a word.
         """
         if self.fractional is not None:
             raise InputError(
-                f"the label {self.fractional:g} is no whole number, and the hosts' classic measures take whole labels only; "
+                f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only; "
                 "use goodgain.evaluate, which computes those that have one meaning all the same"
             )
         check_levels(self.frame)
@@ -141,7 +141,7 @@ class Qrels(PandasFacade):
 
     @property
     def host_frame(self) -> pl.DataFrame:
-        """What a host may see: whole labels."""
+        """The rows that a host may see: whole labels."""
         return self.for_hosts
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
@@ -204,12 +204,12 @@ def load_qrels(
     check_errors_option(errors)
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
-    name, (opened, rows, found), is_text = _open_source(source, errors, check_columns(columns))
+    name, (source_frame, rows, found), is_text = _open_source(source, errors, check_columns(columns))
     if not is_text:
-        if labels is None and "iteration" in opened.collect_schema().names():
-            opened = opened.with_columns(_ignore_column_2(opened.collect_schema()["iteration"]))
-        opened, rows = check_rows(cast_columns(opened, QRELS), rows, QRELS, errors=errors)
-    frame = collect(opened)
+        if labels is None and "iteration" in source_frame.collect_schema().names():
+            source_frame = source_frame.with_columns(_ignore_column_2(source_frame.collect_schema()["iteration"]))
+        source_frame, rows = check_rows(cast_columns(source_frame, QRELS), rows, QRELS, errors=errors)
+    frame = collect(source_frame)
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
@@ -230,7 +230,7 @@ def load_qrels(
 
 
 def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Name, frame, and whether it was text (whose lines are checked while reading)."""
+    """Return the name of qrels, their columns, and whether they are text, whose lines are checked while they are read."""
     if not isinstance(source, (str, os.PathLike)):
         return None, open_frame(source, QRELS, columns=columns), False
     path = Path(source)
@@ -244,7 +244,7 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
 
 
 def _ignore_column_2(found: Any) -> nw.Expr:
-    """Column 2 is ignored: whatever stands there, or nothing, is no reason to refuse a judgment."""
+    """Make any column 2 text, `0` where it cannot be: it is ignored, so nothing in it makes a judgment bad."""
     keep = found == nw.String or found.is_integer()
     return (nw.col("iteration").cast(nw.String).fill_null("0") if keep else nw.lit("0")).alias("iteration")
 
@@ -257,7 +257,7 @@ def _exists(path: Path) -> bool:
 
 
 def _ir_datasets_qrels(dataset_id: str) -> Any:
-    """The judgments of a data set that ir_datasets knows by this id."""
+    """Return the judgments of a data set of ir_datasets."""
     missing = f"{quote(dataset_id)}: no such file"
     try:
         import ir_datasets
@@ -297,7 +297,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
         try:
             return not names.isdisjoint(scan(io.BytesIO(content.data)))
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise InputError(f"{path}: is no readable {kind} file; write it again") from error
+            raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
     first = next(number_lines(content), (0, b""))[1]
     if kind == "jsonl":
         try:

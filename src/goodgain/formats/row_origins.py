@@ -1,4 +1,4 @@
-"""Where a row came from, so that an error can name the file and the line."""
+"""Where rows come from, so that an error can name the file and the line of a row."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SHOWN = 200
 
 
 def quote(line: str) -> str:
-    """A line as errors show it: cut at 200 characters, control characters made visible."""
+    """Quote a line for an error: cut at 200 characters, with control characters made visible."""
     text = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
     return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
 
 
 def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, without their ends, each with its number in the file."""
+    """Yield the lines that are not blank, without their ends, each with its number in the file."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
         stripped = line.strip(WHITE + b"\n")
         if stripped:
@@ -35,7 +35,12 @@ def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The rows of a frame, a dict or an iterable: named by their position."""
+    """Rows of a frame, a dict or an iterable, named by their position.
+
+    Attributes:
+        label: what errors call the source.
+        rows: the position of each row in the source; None where all rows are there, in order.
+    """
 
     label: str
     rows: Sequence[int] | None = None
@@ -47,13 +52,19 @@ class FrameRows:
         return f"{text} {quote(str(values))}" if values else text
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
-        """The same source after all but these rows were left out."""
+        """Return the source of these rows alone, by their positions now."""
         return FrameRows(self.label, kept if self.rows is None else [self.rows[row] for row in kept])
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """The lines of a text file; found again by counting, which only errors pay for."""
+    """Rows that are lines of a text file. A line is found by counting, which takes time only where there is an error.
+
+    Attributes:
+        label: what errors call the file.
+        content: the text.
+        lines: the number of the line of each row; None where every line that is not blank is a row.
+    """
 
     label: str
     content: Content
@@ -67,21 +78,26 @@ class TextLines:
         return f"{self.label}, row {row}"
 
     def subset(self, kept: Sequence[int]) -> TextLines:
-        """The same source after all but these rows were left out."""
+        """Return the source of these rows alone, by their positions now."""
         lines = self.lines if self.lines is not None else [number for number, _ in number_lines(self.content)]
         return TextLines(self.label, self.content, [lines[row] for row in kept])
 
 
 @dataclass(frozen=True)
 class FileLines:
-    """Some lines of a text file that is too large to be held; found again by reading it, which only errors pay for."""
+    """Rows that are lines of a text file too large for memory. For an error, the file is read again to its line.
+
+    Attributes:
+        path: the file.
+        rows: the number of the line of each row.
+    """
 
     path: Path
     rows: Sequence[int]
 
     @property
     def label(self) -> str:
-        """What the source is called."""
+        """What errors call the source."""
         return str(self.path)
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
@@ -91,8 +107,9 @@ class FileLines:
         return f"{self.path}, line {self.rows[row]}: {quote(line.strip(WHITE + _END).decode('utf-8', 'replace'))}"
 
     def subset(self, kept: Sequence[int]) -> FileLines:
-        """The same source after all but these rows were left out."""
+        """Return the source of these rows alone, by their positions now."""
         return FileLines(self.path, [self.rows[row] for row in kept])
 
 
+#: Where the rows of a table come from.
 RowSource = FrameRows | TextLines | FileLines

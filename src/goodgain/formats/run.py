@@ -1,4 +1,4 @@
-"""Runs: reading one from whatever holds it, the object that every host can take, writing one."""
+"""Runs: reading them from any source, the `Run` that every host can take, writing them."""
 
 from __future__ import annotations
 
@@ -109,15 +109,15 @@ class Run(PandasFacade):
         """Whether the rows stay on an engine of their own, such as DuckDB or Spark; Polars works in memory."""
         return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
 
-    def flattened(self, order: str = "seen") -> pl.DataFrame:
-        """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
-        return self._ranking if order == "seen" else self._flattened(order)
+    def flatten(self, order: str = "seen") -> pl.DataFrame:
+        """Return the classic ranking; a notice says where the ranks that make it contradict the scores."""
+        return self._ranking if order == "seen" else self._flatten(order)
 
     @cached_property
     def _ranking(self) -> pl.DataFrame:
-        return self._flattened("seen")
+        return self._flatten("seen")
 
-    def _flattened(self, order: str) -> pl.DataFrame:
+    def _flatten(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
             ranking, contradicting = rank_run(self.frame, order=order)
             warn_if_scores_contradict(contradicting)
@@ -128,7 +128,7 @@ class Run(PandasFacade):
         return ranking_here
 
     def flatten_lazily(self, order: str) -> Any:
-        """The classic ranking of a lazy frame, as a lazy frame of the same engine."""
+        """Return the classic ranking of a lazy frame, as a lazy frame of the same engine."""
         found = rank_on_engine(nw.from_native(self.frame), order=order)
         self._warn(found.contradicting, found.tied)
         return found.ranking.to_native()
@@ -145,7 +145,7 @@ class Run(PandasFacade):
 
     @property
     def host_frame(self) -> pl.DataFrame:
-        """What a host may see: the flattened ranking."""
+        """The rows that a host may see: the flattened ranking."""
         return self._ranking
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
@@ -208,8 +208,8 @@ def load_run(
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, opened, is_text = _open_source(source, errors, check_columns(columns))
-    return make_run(opened, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+    name, found, is_text = _open_source(source, errors, check_columns(columns))
+    return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
 class _MayLackIterations(Protocol):
@@ -235,7 +235,7 @@ def warn_of_likely_iteration(run: _MayLackIterations) -> None:
 
 
 def _warn_once(run: _MayLackIterations, text: str) -> None:
-    """Reading and scoring may both find the same thing about a run; only the first of them says it."""
+    """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
         notice(text)
@@ -259,32 +259,32 @@ def make_run(
     errors: str,
     is_part: bool = False,
 ) -> Run:
-    """A run from columns as they were opened: checked, numbered and ranked.
+    """Make a run of the columns of a source: check its rows, number its iterations, add ranks.
 
-    Of a part, nothing is told that depends on the others.
+    With `is_part`, notices that depend on the rest of the run are left to the caller.
     """
-    opened, rows, found = source
-    columns = opened.collect_schema().names()
+    frame, rows, found = source
+    columns = frame.collect_schema().names()
     if not is_text:
-        opened, rows = check_rows(cast_columns(opened, RUN), rows, RUN, errors=errors)
+        frame, rows = check_rows(cast_columns(frame, RUN), rows, RUN, errors=errors)
     has_iterations = "iteration" in columns
     if not has_iterations:
-        opened = opened.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
-    opened, rows = number_iterations(opened, rows, first=first, errors=errors)
+        frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
+    frame, rows = number_iterations(frame, rows, first=first, errors=errors)
     if "tag" in columns:
-        check_tags(opened, rows)
-    opened = opened.select([column for column in RUN.columns if column in (*columns, "iteration")])
-    if isinstance(opened, nw.LazyFrame):
+        check_tags(frame, rows)
+    frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
+    if isinstance(frame, nw.LazyFrame):
         if gaps == "empty" and has_iterations:
-            opened = add_empty_iterations_lazily(opened, first=first)
-        is_empty = not len(collect(opened.select("query_id").head(1)))
-        run = Run(opened.to_native(), name=name, has_iterations=has_iterations, columns=found)
+            frame = add_empty_iterations_lazily(frame, first=first)
+        is_empty = not len(collect(frame.select("query_id").head(1)))
+        run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
     else:
-        frame = add_ranks(opened.to_native())
+        in_memory = add_ranks(frame.to_native())
         if gaps == "empty" and has_iterations:
-            frame = add_empty_iterations(frame, first=first)
-        is_empty = frame.is_empty()
-        run = Run(frame, name=name, has_iterations=has_iterations, columns=found)
+            in_memory = add_empty_iterations(in_memory, first=first)
+        is_empty = in_memory.is_empty()
+        run = Run(in_memory, name=name, has_iterations=has_iterations, columns=found)
     if is_empty and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
     if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(run.frame):
@@ -304,7 +304,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Name, frame, and whether it was text (whose lines are checked while reading)."""
+    """Return the name of a run, its columns, and whether it is text, whose lines are checked while they are read."""
     if not isinstance(source, (str, os.PathLike)):
         return None, open_frame(source, RUN, columns=columns), False
     path = Path(source)

@@ -1,4 +1,4 @@
-"""What errors="skip" left out: counted, and told with the first five places."""
+"""Rows that `errors="skip"` leaves out: counted, and reported with the first five places."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from goodgain.ranking.engines import collect
 
 __all__ = ["SkippedRows", "check_errors_option", "leave_out_rows"]
 
-_TOLD = 5
+_SHOWN = 5
 
 
 class SkippedRows:
-    """Rows left out of one source."""
+    """Counts the rows that are left out of one source, and keeps the places of the first five."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -26,11 +26,11 @@ class SkippedRows:
     def add(self, place: str) -> None:
         """Count a row, and keep its place if it is among the first."""
         self.count += 1
-        if len(self.places) < _TOLD:
+        if len(self.places) < _SHOWN:
             self.places.append(place)
 
     def report(self, label: str, unit: str = "line") -> None:
-        """One notice, if anything was left out."""
+        """Give one notice, if anything was left out."""
         if self.count:
             first = "the first: " if self.count > len(self.places) else ""
             notice(
@@ -41,7 +41,10 @@ class SkippedRows:
 def leave_out_rows(
     frame: nw.LazyFrame[Any], wrong: nw.Expr, *, label: str, what: Callable[[nw.DataFrame[Any]], str]
 ) -> nw.LazyFrame[Any]:
-    """A lazy frame without its bad rows; one notice says how many, and shows one, for its rows have no numbers."""
+    """Leave bad rows out of a lazy frame.
+
+    One notice says how many, and shows one of them: rows of a lazy frame have no numbers that could be named.
+    """
     bad = frame.filter(wrong)
     one: nw.DataFrame[Any] = nw.from_native(collect(bad.head(1)))
     if not len(one):

@@ -1,4 +1,4 @@
-"""Parquet, Arrow IPC and JSON Lines files that hold a table of ours by its column names."""
+"""Reading Parquet, Arrow IPC and JSON Lines files by their column names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_table(path: Path, table: Table, *, errors: str, columns: Columns | None
         frame = read(io.BytesIO(content.data))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
-            f"{path}: is no readable {kind} file ({str(error).splitlines()[0]}); write it again"
+            f"{path}: is not a readable {kind} file ({str(error).splitlines()[0]}); write it again"
         ) from error
     try:
         opened = open_frame(frame, table, columns=columns)
@@ -45,7 +45,7 @@ def read_table(path: Path, table: Table, *, errors: str, columns: Columns | None
 def _read_json_lines(
     content: Content, path: Path, table: Table, columns: Columns, *, skip: bool
 ) -> tuple[pl.DataFrame, FrameRows, FoundColumns]:
-    """Columns of JSON Lines, value by value: a reader that infers types would turn an id 7 among texts into null."""
+    """Read JSON Lines value by value: a reader that infers types would turn an id 7 among texts into null."""
     types = {name: dtype for name, dtype in _KNOWN_TYPES.items() if name in table.columns}
     objects: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -83,7 +83,7 @@ _KNOWN_TYPES: dict[str, Any] = {
 
 
 def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, None]) -> tuple[dict[str, Any], str]:
-    """The values of a line by column, ids as text; and what is wrong with the line (empty where nothing is).
+    """Return the values of a line by column, ids as text; and what is wrong with the line (empty where nothing is).
 
     The keys of the line are added to `keys`.
     """
@@ -92,9 +92,9 @@ def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, No
     except (ValueError, RecursionError):
         return {}, "is not JSON"
     if b"\\ud" in line.lower() and not _is_text(value):
-        return {}, "has text that is no valid Unicode"
+        return {}, "has text that is not valid Unicode"
     if not isinstance(value, dict):
-        return {}, "is no JSON object"
+        return {}, "is not a JSON object"
     keys.update(dict.fromkeys(value))
     if columns:
         value = {columns.get(name, name): found for name, found in value.items()}
@@ -113,7 +113,7 @@ def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, No
             whole = isinstance(found, float) and found.is_integer() and name == "iteration"
             known[name] = str(int(found) if whole else found)
         elif not is_number:
-            return {}, f"has the {name} {quote(json.dumps(found))}, which is no number"
+            return {}, f"has the {name} {quote(json.dumps(found))}, which is not a number"
         else:
             try:
                 known[name] = float(found)
@@ -123,7 +123,7 @@ def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, No
 
 
 def _is_text(value: Any) -> bool:
-    """Whether every text in it can be written as UTF-8: JSON can name halves of characters that are none."""
+    """Tell whether every text in a value can be written as UTF-8: JSON can name a half of a surrogate pair alone."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""White-space separated text into columns: at full speed where lines are clean, line by line where they are not."""
+"""Text with fields between white space, read into columns: fast where lines are clean, else line by line."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class TextTable:
-    """What stands in each field of a line: `fields` in order, `numbers` those that must be finite numbers."""
+    """A kind of text file: its `fields` in order, and `numbers`, those of them that must be finite numbers."""
 
     name: str
     fields: tuple[str, ...]
     numbers: frozenset[str]
 
     def other(self) -> TextTable:
-        """The other table, that people give by mistake."""
+        """Return the other kind, which people give by mistake."""
         return QRELS_TEXT if self is RUN_TEXT else RUN_TEXT
 
 
@@ -41,7 +41,7 @@ QRELS_TEXT = TextTable("qrels", ("query_id", "iteration", "doc_id", "relevance")
 
 
 def read_text(content: Content, table: TextTable, *, label: str, errors: str) -> tuple[pl.DataFrame, TextLines]:
-    """Columns of a text file, and the way back from a row to its line.
+    """Read the columns of a text file.
 
     Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
     as text otherwise. A line that cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
@@ -59,13 +59,13 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
 
 
 def _normalize_blanks(content: Content) -> Content:
-    """The same rows with one blank between fields, none at the edges of lines, and no blank lines."""
+    """Write one blank between fields, none at the edges of lines, and no blank lines."""
     text = bytes(content.data).translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
     return Content(re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n")))
 
 
 def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
-    """The columns if every line has its fields with one and the same separator, else None."""
+    """Read the columns with Polars if every line has its fields with one and the same separator, else return None."""
     if not content.data[:1]:
         return pl.DataFrame(schema=_types(table, pl.Float64))
     separator = separator_of(content.data)
@@ -87,7 +87,7 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
 
 
 def separator_of(text: bytes | mmap.mmap) -> str:
-    """What stands between the fields of clean text, by its first line: a tab, or a blank."""
+    """Return what stands between the fields of clean text, by its first line: a tab, or a blank."""
     end = text.find(b"\n")
     return "\t" if text.find(b"\t", 0, end if end >= 0 else len(text)) >= 0 else " "
 
@@ -97,7 +97,7 @@ def _types(table: TextTable, numbers: Any) -> dict[str, Any]:
 
 
 def _is_sound(frame: pl.DataFrame, table: TextTable) -> bool:
-    """Whether no field was missing and every number is finite."""
+    """Tell whether every field is there and every number is finite."""
     finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
     return bool(
         frame.select(pl.all_horizontal(*finite, *(pl.col(name).null_count() == 0 for name in table.fields))).item()
@@ -124,7 +124,7 @@ def _read_line_by_line(content: Content, table: TextTable, *, label: str, skip: 
 
 
 def _fields(line: bytes, table: TextTable) -> tuple[list[str], str]:
-    """The fields of a line, and what is wrong with it (empty where nothing is)."""
+    """Split a line into fields; beside them, what is wrong with it (empty where nothing is)."""
     if b"\0" in line:
         return [], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)"
     try:
@@ -141,7 +141,7 @@ def _fields(line: bytes, table: TextTable) -> tuple[list[str], str]:
         )
     for name, field in zip(table.fields, fields, strict=True):
         if name in table.numbers and not (_NUMBER.fullmatch(field) and math.isfinite(float(field))):
-            return [], f"has the {name} {quote(field)}, which is no finite number"
+            return [], f"has the {name} {quote(field)}, which is not a finite number"
     return fields, ""
 
 

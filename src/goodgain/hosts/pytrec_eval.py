@@ -88,7 +88,7 @@ class RelevanceEvaluator:
         source = scores if isinstance(scores, Mapping) else read_run(scores)
         values: dict[str, dict[str, float]] = {}
         if self._theirs is not None:
-            ranking = source if isinstance(source, Mapping) else to_nested_dict(source.flattened(), "score")
+            ranking = source if isinstance(source, Mapping) else to_nested_dict(source.flatten(), "score")
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())

@@ -1,4 +1,4 @@
-"""Where rows are worked on: the engine a frame lives in."""
+"""Engines: moving rows between the libraries and databases that hold them (Polars, pandas, DuckDB, Spark ...)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
 def to_lazy(frame: Frame) -> nw.LazyFrame[Any]:
-    """The same rows as a lazy frame, where that is better: in Polars, so that `collected` can stream them."""
+    """Return a Polars frame as a lazy one, so that `collect` can stream it; any other frame as it is."""
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         return frame.lazy()
     return frame  # type: ignore[return-value]  # a frame in memory has the methods that the row work needs
 
 
 def collect(frame: Frame) -> pl.DataFrame:
-    """A small frame in memory, as Polars.
+    """Return a small frame in memory, as Polars.
 
     Polars' streaming engine groups and joins in less time and memory than the one for frames in memory: on 6.5 million
     rows the ledger takes 0.6 of the time and half the memory.
@@ -36,10 +36,10 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 
 def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
-    """Judgments, or other rows that are few, on the engine of the run, so that the two can be joined there.
+    """Move judgments, or other rows that are few, to the engine of the run, so that the two can be joined there.
 
     Raises:
-        InputError: there is no way to carry them to this engine.
+        InputError: rows cannot be moved to this engine.
     """
     if isinstance(run, nw.LazyFrame) == isinstance(rows, nw.LazyFrame) and run.implementation == rows.implementation:
         rows_there = to_lazy(rows)
@@ -49,7 +49,7 @@ def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
 
 
 def _can_join(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
-    """Whether the engine can join the two: not across two connections of DuckDB or two sessions of Spark."""
+    """Tell whether the engine can join the two: not across two connections of DuckDB or two sessions of Spark."""
     if _is_spark(run):
         return run.to_native().sparkSession is rows.to_native().sparkSession
     if run.implementation.is_duckdb():
@@ -78,12 +78,12 @@ def _move(run: nw.LazyFrame[Any], small: pl.DataFrame) -> Any:
     if _is_spark(run):
         return run.to_native().sparkSession.createDataFrame(small.to_arrow())
     raise InputError(
-        f"rows cannot be carried to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
+        f"rows cannot be moved to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
     )
 
 
 def _move_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
-    """A small frame on the connection of a relation, which can be reached by a query of the relation only.
+    """Move a small frame to the connection of a relation, which can be reached by a query of the relation only.
 
     DuckDB looks a table up in the user's catalogue first, then among Python's variables, and `query` names the relation
     as a view: both have names that no user has, or a table of the user's would stand in for the frame.

@@ -15,7 +15,7 @@ __all__ = [
     "Ranking",
     "add_ranks",
     "check_order",
-    "flattened",
+    "flatten_run",
     "rank_run",
     "rescore",
     "warn_if_scores_contradict",
@@ -25,8 +25,8 @@ Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
 
 
-def flattened(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
-    """One ranking per query from the rows of a run, in its order of first occurrences.
+def flatten_run(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
+    """Make one ranking per query from the rows of a run, in its order of first occurrences.
 
     A query with one iteration and no repeat keeps its rows and scores as they stand. Any other gets the scores
     n, n-1, ..., 1 in one of three orders: `seen` (iteration, then rank), `interleaved` (position within the
@@ -46,21 +46,27 @@ def flattened(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abcade"),
     ...                     "rank": [1, 2, 3, 1, 2, 3], "score": 0.0})
-    >>> "".join(flattened(run, order="interleaved")["doc_id"])
+    >>> "".join(flatten_run(run, order="interleaved")["doc_id"])
     'abdce'
     """
     return rank_run(run, order=order).ranking
 
 
 class Ranking(NamedTuple):
-    """A classic ranking, and in how many of the queries it re-scored a better rank in an iteration has a lower score."""
+    """A classic ranking, and what its user should know.
+
+    Attributes:
+        ranking: the run's columns, one row per (query, document).
+        contradicting: the number of queries that got new scores although, within an iteration, a better rank has a lower
+            score.
+    """
 
     ranking: pl.DataFrame
     contradicting: int
 
 
 def rank_run(run: pl.DataFrame, *, order: str) -> Ranking:
-    """What `flattened` gives, and how often ranks contradict scores."""
+    """Rank as `flatten_run` does, and count how often ranks contradict scores."""
     check_order(order)
     rows = run.with_columns(query=_query_numbers(run)).with_row_index("line")
     iterations = rows.select("query", "iteration").unique().group_by("query").agg(iterations=pl.len())
@@ -78,7 +84,7 @@ def rank_run(run: pl.DataFrame, *, order: str) -> Ranking:
 
 
 def rescore(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranking:
-    """First occurrences in the order of their ranking, with the scores that say it.
+    """Score first occurrences, which come in the order of their ranking, so that scores give the same order.
 
     Args:
         firsts: query (numbers in the order the ranking is to have), iteration, doc_id, rank, score, line, and more.
@@ -113,15 +119,16 @@ def warn_if_scores_contradict(queries: int) -> None:
 
 
 def check_order(order: str) -> None:
-    """Raise `InputError` unless there is such an order."""
+    """Raise `InputError` unless the order is one of `ORDERS`."""
     if order not in ORDERS:
         raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
 
 
 def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
-    """Ranks where there are none: by score, then doc_id, both descending (trec_eval); by row without scores.
+    """Add ranks and scores where there are none.
 
-    Scores where there are none: minus the rank.
+    Ranks follow the score, then the doc_id, both descending as in trec_eval; without scores, the order of the rows.
+    Scores are minus the rank.
     """
     if "rank" not in frame.columns:
         rows = frame.with_row_index("row")
@@ -130,14 +137,16 @@ def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
         frame = by_score.with_columns(rank=counted).sort("row").drop("row")
     ranks = frame.get_column("rank")
     if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run, and then written as such again
+        frame = frame.with_columns(
+            ranks.cast(pl.Int64)
+        )  # whole in almost every run, and then written to files as they were read
     if "score" not in frame.columns:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
     return frame.select(name for name in RUN.columns if name in frame.columns)
 
 
 def _query_numbers(run: pl.DataFrame) -> pl.Series:
-    """Numbers for queries in their order of appearance, cheaply where the rows of a query stand together."""
+    """Number the queries in their order of appearance, cheaply where the rows of a query stand together."""
     query_ids = run.get_column("query_id")
     if query_ids.rle().struct.field("value").is_unique().all():
         return query_ids.rle_id()
@@ -146,7 +155,7 @@ def _query_numbers(run: pl.DataFrame) -> pl.Series:
 
 
 def _sort_results(results: pl.DataFrame) -> pl.DataFrame:
-    """By query, iteration, rank, line; most files are in this order, which is sooner seen than made."""
+    """Sort by query, iteration, rank, line. Most files are sorted, and to see that takes less time than to sort."""
     key = ["query", "iteration", "rank", "line"]
     behind, equal = pl.lit(False), pl.lit(True)
     for column in map(pl.col, key):
@@ -156,13 +165,13 @@ def _sort_results(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rising_queries(results: pl.DataFrame) -> pl.DataFrame:
-    """Queries in which some iteration, in order of rank, has a score above the one before."""
+    """Return the queries in which a score is above that of the rank before it in the same iteration."""
     same = (pl.col("query") == pl.col("query").shift(1)) & (pl.col("iteration") == pl.col("iteration").shift(1))
     return results.filter(same & (pl.col("score") > pl.col("score").shift(1))).select("query").unique()
 
 
 def _first_occurrences(results: pl.DataFrame) -> pl.DataFrame:
-    """The first row of each document of a query, in the order of the rows."""
+    """Return the first row of each document of a query, in the order of the rows."""
     first = (
         results.lazy()
         .with_row_index("row")

@@ -1,7 +1,7 @@
-"""From an iterated run to one classic ranking per query, made where the rows are: what `flattening` does, in windows.
+"""From an iterated run to one classic ranking per query, on the engine of the rows, by window functions.
 
-The rows stay on their engine (DuckDB, Spark ...; Polars runs `flattening` itself); only a ranking that is asked for in
-memory leaves it.
+The ranking is that of `flattening`. Rows stay on their engine (DuckDB, Spark ...; Polars runs `flattening` itself); only
+a ranking that is asked for in memory leaves it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LazyRanking(NamedTuple):
 
 
 def rank_on_engine(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
-    """The ranking as a lazy frame of the run's own engine; one row of facts is all that is collected."""
+    """Rank a run as a lazy frame of its own engine; only one row of counts is collected."""
     check_order(order)
     if run.implementation.is_polars():
         contradicting: list[int] = []
@@ -48,7 +48,7 @@ def rank_on_engine(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
 
 
 def rank_in_memory(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
-    """The ranking in memory, as Polars: it is made on the run's engine, and nothing else leaves that."""
+    """Rank a run on its own engine, and collect the ranking as a Polars frame."""
     check_order(order)
     if run.implementation.is_polars():
         contradicting: list[int] = []
@@ -76,22 +76,22 @@ def warn_if_tied(results: int, columns: Sequence[str]) -> None:
 
 
 def _rank_in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]) -> pl.LazyFrame:
-    """The flattening of frames in memory as a step of the plan: a third of the time and less memory than windows.
+    """Make the flattening of frames in memory a step of a lazy plan: a third of the time and less memory than windows.
 
-    No step after it may be moved before it: the rows that a filter leaves have another ranking. Run, the plan notes
-    the queries whose ranks contradict their scores.
+    Polars must not move a later step before it: the rows that a filter leaves have another ranking. When the plan runs,
+    it appends to `contradicting` the number of queries whose ranks contradict their scores.
     """
     numbers = {"iteration": pl.Int64, "rank": pl.Int64 if _has_whole_ranks(run) else pl.Float64, "score": pl.Float64}
     schema = pl.Schema({name: numbers.get(name, pl.String) for name in _columns(run)})
 
-    def flattened(rows: pl.DataFrame) -> pl.DataFrame:
+    def flatten_rows(rows: pl.DataFrame) -> pl.DataFrame:
         ranking, queries = rank_run(add_ranks(rows), order=order)
         contradicting.append(queries)
         return ranking.cast(schema)
 
     frame: pl.LazyFrame = run.to_native()
     return frame.map_batches(
-        flattened, schema=schema, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False
+        flatten_rows, schema=schema, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False
     )
 
 
@@ -101,7 +101,7 @@ def _columns(run: nw.LazyFrame[Any]) -> list[str]:
 
 
 def _rank_lazily(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
-    """The ranking, with what `_facts` counts."""
+    """Make the ranking, with the columns that `_count_facts` counts."""
     last = nw.col("iteration").max().over("query_id")
     rows = _add_ranks_and_scores(run).with_columns(
         last=last, one_iteration=nw.col("iteration").min().over("query_id") == last
@@ -126,11 +126,11 @@ def _rank_lazily(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
 
 
 def _add_ranks_and_scores(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Rows with rank and score, as `flattening.with_ranks` makes them; without either, the doc_id is the order."""
+    """Add ranks and scores as `flattening.add_ranks` does; where both are missing, by doc_id."""
     columns = run.collect_schema().names()
     if "rank" in columns:
         rank = nw.col("rank").cast(nw.Int64) if _has_whole_ranks(run) else nw.col("rank").cast(nw.Float64)
-    elif "score" in columns:  # the reverse of ascending: by score, then doc_id, both descending
+    elif "score" in columns:  # counted from the end: by score, then doc_id, both descending
         rank = _rows_over(*_IN_ITERATION) + 1 - _count_over(*_IN_ITERATION, by=["score", "doc_id"])
     else:
         rank = _count_over(*_IN_ITERATION, by=["doc_id"])
@@ -141,7 +141,7 @@ def _add_ranks_and_scores(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def _has_whole_ranks(run: nw.LazyFrame[Any]) -> bool:
-    """Floats are often whole numbers, and then written as such: only they need a question to the engine."""
+    """Tell whether ranks are whole numbers; only for floats is the engine asked."""
     kind, rank = run.collect_schema().get("rank"), nw.col("rank")
     if kind is None or kind.is_integer():
         return True
@@ -151,7 +151,7 @@ def _has_whole_ranks(run: nw.LazyFrame[Any]) -> bool:
 
 
 def _add_positions(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Results with their position in the iteration; whether the score rises there; whether their place is a guess.
+    """Add the position in the iteration, whether the score rises there, and whether the position is a guess.
 
     These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document
     in that of their score, so that there is one order whatever the engine does.
@@ -174,7 +174,7 @@ def _add_positions(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def _sum_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """What is known of a query from all its results, on each of them."""
+    """Add to each result what is known of its query from all results."""
     return results.with_columns(
         results=_rows_over("query_id"),
         rising=nw.col("rising").max().over("query_id"),
@@ -183,7 +183,7 @@ def _sum_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def _count_facts(flagged: nw.LazyFrame[Any]) -> tuple[int, int]:
-    """Queries that were re-scored against their scores, and results whose place is their doc_id's."""
+    """Count queries that got new scores against their own, and results whose place is that of their doc_id."""
     rescored = _one_if(~nw.col("as_it_stands"))
     moved = _one_if(~nw.col("as_it_stands") | ~nw.col("has_order"))
     of_first = flagged.filter(nw.col("place") == 1)  # one row a query
@@ -202,10 +202,10 @@ def _rows_over(*partition: str) -> nw.Expr:
 
 
 def _count_over(*partition: str, by: list[str]) -> nw.Expr:
-    """1, 2, 3 ... in an order."""
+    """Count 1, 2, 3 ... in an order."""
     return nw.col("doc_id").cum_count().over(*partition, order_by=by).cast(nw.Int64)
 
 
 def _one_if(condition: nw.Expr) -> nw.Expr:
-    """1 or 0; null, which compares to nothing, is 0."""
+    """Return 1 or 0 for a condition; 0 where it is null."""
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))

@@ -48,7 +48,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         rows = iterated(source) if isinstance(source, ranx.Run) else source
         self.iterated: formats.Run = formats.read_run(rows, **reading)
         super().__init__(name=name or self.iterated.name or getattr(source, "name", None))
-        ranking = self.iterated.flattened(order).select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
+        ranking = self.iterated.flatten(order).select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
         query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
         if query_ids:
             self.run = typed_dict(ranking, query_ids)
