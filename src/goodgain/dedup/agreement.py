@@ -9,7 +9,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "score_agreement"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Agreement:
     results: int
 
 
-def agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
+def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
     """Compare the `document` of each row with its group in `gold`, within its scope."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
@@ -43,22 +43,22 @@ def agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreeme
             found=pl.col("both").sum().over("scope", "document"), given=pl.col("both").sum().over("scope", "gold")
         )
     )
-    joined = _pairs_in(counted.group_by("scope", "document").agg(n=pl.len()))
-    related = _pairs_in(counted.group_by("scope", "gold").agg(n=pl.len()))
-    right = _pairs_in(cells.select(n="both"))
-    pairwise = _with_f1(right / joined if joined else 1.0, right / related if related else 1.0)
+    joined = _count_pairs(counted.group_by("scope", "document").agg(n=pl.len()))
+    related = _count_pairs(counted.group_by("scope", "gold").agg(n=pl.len()))
+    right = _count_pairs(cells.select(n="both"))
+    pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
     results = counted.height
     means = cells.select(
         precision=(pl.col("both") ** 2 / pl.col("found")).sum(), recall=(pl.col("both") ** 2 / pl.col("given")).sum()
     ).row(0)
-    bcubed = _with_f1(*(mean / results if results else 1.0 for mean in means))
+    bcubed = _add_f1(*(mean / results if results else 1.0 for mean in means))
     return Agreement(*pairwise, *bcubed, results)
 
 
-def _pairs_in(sizes: pl.DataFrame) -> float:
+def _count_pairs(sizes: pl.DataFrame) -> float:
     size = pl.col("n").cast(pl.Float64)
     return float(sizes.select((size * (size - 1) / 2).sum()).item())
 
 
-def _with_f1(precision: float, recall: float) -> tuple[float, float, float]:
+def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
     return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 from narwhals.typing import IntoFrame
 
-from goodgain.dedup.agreement import Agreement, agreement
+from goodgain.dedup.agreement import Agreement, score_agreement
 from goodgain.dedup.candidates import candidate_pairs
 from goodgain.dedup.explanation import Explanation, explain
-from goodgain.dedup.groups import group
+from goodgain.dedup.groups import group_records
 from goodgain.dedup.keys import Policy, candidate_keys
 from goodgain.dedup.naming import name_documents
-from goodgain.dedup.records import Level, Records, collapse, comparable_rows
+from goodgain.dedup.records import Level, Records, collapse_rows, make_comparable
 from goodgain.dedup.rows import RUN_ORDER, SCOPES, holds_only_ids, read_rows
 from goodgain.dedup.summary import Summary, count_rules
 from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
@@ -26,7 +26,7 @@ from goodgain.errors import InputError, notice
 __all__ = ["Deduplication", "deduplicate"]
 
 _IDENTICAL_CONFIDENCE = 1.0
-_TOLD = ("document", "duplicate_of", "rule", "confidence")
+_ADDED_COLUMNS = ("document", "duplicate_of", "rule", "confidence")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Deduplication:
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
-        return agreement(self._rows, gold)
+        return score_agreement(self._rows, gold)
 
 
 def deduplicate(
@@ -100,16 +100,16 @@ def deduplicate(
     frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
     trusted = holds_only_ids(frame) if trust_doc_id is None else trust_doc_id
     rows = read_rows(frame, across)
-    records = _with_apart(collapse(comparable_rows(rows, trusted=trusted, level=level), trusted=trusted), policy)
+    records = _mark_apart(collapse_rows(make_comparable(rows, trusted=trusted, level=level), trusted=trusted), policy)
 
-    pairs, cuts = candidate_pairs(candidate_keys(records, policy), records, policy, pairs_a_key)
+    pairs, skipped = candidate_pairs(candidate_keys(records, policy), records, policy, pairs_a_key)
     verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
-    groups = group(records, pairs, verdicts, policy, pairs_a_key)
-    documents = _documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
-    documents = _with_rules(documents, records, pairs, verdicts, policy)
+    groups = group_records(records, pairs, verdicts, policy, pairs_a_key)
+    documents = _find_documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
+    documents = _add_rules(documents, records, pairs, verdicts, policy)
 
     rows = rows.select("row", "scope", "query_id", "system").with_columns(record=records.of_row)
-    rows = rows.join(documents.select("row", *_TOLD), on="row", how="left", maintain_order="left")
+    rows = rows.join(documents.select("row", *_ADDED_COLUMNS), on="row", how="left", maintain_order="left")
     same, different, undecided = count_rules(verdicts)
     summary = Summary(
         results=documents.height,
@@ -121,12 +121,12 @@ def deduplicate(
         different=different,
         undecided=undecided,
         refused=groups.refused,
-        cuts=[*cuts, *groups.cuts],
+        skipped=[*skipped, *groups.skipped],
     )
-    if summary.cuts:
-        left_out = "; ".join(map(str, summary.cuts))
+    if summary.skipped:
+        left_out = "; ".join(map(str, summary.skipped))
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
-    told = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _TOLD]
+    told = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
     return Deduplication(frame.with_columns(*told).to_native(), summary, policy, rows, records)
 
 
@@ -141,7 +141,7 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
         raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
 
 
-def _with_apart(records: Records, policy: Policy) -> Records:
+def _mark_apart(records: Records, policy: Policy) -> Records:
     """Mark the records of which two are not the same although they say the same: a bare title, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
     same = verify(records, doubtful, doubtful, policy).same
@@ -150,7 +150,7 @@ def _with_apart(records: Records, policy: Policy) -> Records:
     return Records(frame, records.of_row, records.attributes, records.trusted)
 
 
-def _documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
+def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
     """The rows that hold a result, in the order of their runs, each with its document and first occurrence."""
     found = rows.select("row", "scope", "query_id", "system", *RUN_ORDER).with_columns(record=records.of_row)
     found = found.filter(pl.col("record").is_not_null()).sort("system", *RUN_ORDER, "row", nulls_last=True)
@@ -162,7 +162,7 @@ def _documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.Da
     )
 
 
-def _with_rules(
+def _add_rules(
     found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
 ) -> pl.DataFrame:
     """The rule that makes each repeat the same as its first occurrence; where it is so by way of others, the rule

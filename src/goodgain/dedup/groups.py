@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goodgain.dedup.candidates import Cut
-from goodgain.dedup.hashing import content_hashes
+from goodgain.dedup.candidates import SkippedPairs
+from goodgain.dedup.hashing import hash_contents
 from goodgain.dedup.keys import Policy
 from goodgain.dedup.records import Records
 from goodgain.dedup.types import TYPES
 from goodgain.dedup.verify import Verdicts, verify
 
-__all__ = ["Groups", "group"]
+__all__ = ["Groups", "group_records"]
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Groups:
 
     of_record: npt.NDArray[np.int64]
     refused: int
-    cuts: list[Cut]
+    skipped: list[SkippedPairs]
 
 
-def group(records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy, limit: int) -> Groups:
+def group_records(records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy, limit: int) -> Groups:
     """Join the pairs that are the same, in order of confidence; refuse what joins two that are proven different."""
     from scipy.sparse import coo_array  # heavy: loaded when it is needed
     from scipy.sparse.csgraph import connected_components
@@ -39,20 +39,20 @@ def group(records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Pol
     component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
 
     enemies = pairs.filter(verdicts.proven_different & (component[left] == component[right])).select("left", "right")
-    more, cuts = _hidden_enemies(records, component, policy, limit)
+    more, skipped = _find_conflicts(records, component, policy, limit)
     enemies = pl.concat([enemies, more]).unique()
     if enemies.is_empty():
-        return Groups(component, 0, cuts)
+        return Groups(component, 0, skipped)
     torn = np.unique(component[enemies["left"].to_numpy()])
     within = same & np.isin(component[left], torn)
     joins = pl.DataFrame({"left": left[within], "right": right[within], "sure": verdicts.confidence[within]})
-    refused = _join(records, component, joins, enemies)
-    return Groups(component, refused, cuts)
+    refused = _join_in_order(records, component, joins, enemies)
+    return Groups(component, refused, skipped)
 
 
-def _hidden_enemies(
+def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], policy: Policy, limit: int
-) -> tuple[pl.DataFrame, list[Cut]]:
+) -> tuple[pl.DataFrame, list[SkippedPairs]]:
     """Pairs proven different that share no key, but that others would join: compared within each mixed component."""
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
@@ -65,21 +65,23 @@ def _hidden_enemies(
     mixed = kinds.filter(pl.any_horizontal(pl.col(telling) > 1)).select("component", "size")
     whole = mixed.filter(pl.col("size") * (pl.col("size") - 1) // 2 <= limit)
     large = mixed.join(whole, on="component", how="anti")
-    cuts = []
+    skipped = []
     if large.height:
         left_out = large.select((pl.col("size").cast(pl.Int64) * (pl.col("size") - 1) // 2).sum()).item()
-        cuts.append(Cut("group", large.height, int(left_out)))
+        skipped.append(SkippedPairs("group", large.height, int(left_out)))
     open_members = members.join(whole, on="component")
     pairs = open_members.join(open_members, on="component").filter(pl.col("record") < pl.col("record_right"))
     found = pairs.select(left="record", right="record_right")
     verdicts = verify(records, found["left"].to_numpy(), found["right"].to_numpy(), policy)
-    return found.filter(verdicts.proven_different), cuts
+    return found.filter(verdicts.proven_different), skipped
 
 
-def _join(records: Records, component: npt.NDArray[np.int64], joins: pl.DataFrame, enemies: pl.DataFrame) -> int:
+def _join_in_order(
+    records: Records, component: npt.NDArray[np.int64], joins: pl.DataFrame, enemies: pl.DataFrame
+) -> int:
     """Give the records of the joins their groups, strongest join first; the number of joins refused."""
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
-    hashes = dict(zip(nodes.to_list(), content_hashes(records.frame[nodes.to_list()]).to_list(), strict=True))
+    hashes = dict(zip(nodes.to_list(), hash_contents(records.frame[nodes.to_list()]).to_list(), strict=True))
     order = sorted((-sure, *sorted((hashes[one], hashes[two])), one, two) for one, two, sure in joins.iter_rows())
     root = {node: node for node in nodes.to_list()}
     members = {node: [node] for node in root}

@@ -7,26 +7,26 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from goodgain.dedup.attributes import ITEM_IDS, USED
+from goodgain.dedup.attributes import ITEM_IDS, USED_NAMES
 
-__all__ = ["CONTENT", "content_hashes", "text_names"]
+__all__ = ["CONTENT_COLUMNS", "hash_contents", "name_by_text"]
 
 #: What is content: title, snippet and fields; not the ids and addresses under which it is found.
-CONTENT = ("title", "snippet", "parent", *sorted(USED - {*ITEM_IDS, "parent_url"}), "rest")
-_ALL = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT)
+CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
+_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 
-def content_hashes(frame: pl.DataFrame) -> pl.Series:
+def hash_contents(frame: pl.DataFrame) -> pl.Series:
     """A hash of all that each record says."""
-    return _hashes(frame, _ALL, 16)
+    return _hash_columns(frame, _ALL_COLUMNS, 16)
 
 
-def text_names(frame: pl.DataFrame) -> pl.Series:
+def name_by_text(frame: pl.DataFrame) -> pl.Series:
     """`text:` and a hash of the content of each record: the name of what has no other."""
-    return "text:" + _hashes(frame, CONTENT, 8)
+    return "text:" + _hash_columns(frame, CONTENT_COLUMNS, 8)
 
 
-def _hashes(frame: pl.DataFrame, names: Iterable[str], size: int) -> pl.Series:
+def _hash_columns(frame: pl.DataFrame, names: Iterable[str], size: int) -> pl.Series:
     # Only what is there counts: a column that other rows have must not change the hash of this one.
     said = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
     lines = frame.select(pl.concat_str(said, separator="\x1e", ignore_nulls=True)).to_series()

@@ -9,20 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goodgain.dedup.attributes import USED, read_attributes
+from goodgain.dedup.attributes import USED_NAMES, read_attributes
 from goodgain.dedup.texts import normalise_texts, text_length
-from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, types_beside
+from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, list_comparable_types
 from goodgain.dedup.urls import parse_url
 from goodgain.dedup.values import normalise_ids
 
-__all__ = ["LONG_ENOUGH", "Level", "Records", "collapse", "comparable_rows"]
+__all__ = ["MIN_SNIPPET", "Level", "Records", "collapse_rows", "make_comparable"]
 
 Level = Literal["passage", "document"]
 
 #: A snippet of this many characters is enough to know a text again.
-LONG_ENOUGH = 50
-_FORMS = ("url", "page", "item", "choice", "beyond_start")
-_NO_FORMS = (None,) * len(_FORMS)
+MIN_SNIPPET = 50
+_URL_FORMS = ("url", "page", "item", "choice", "beyond_start")
+_NO_URL = (None,) * len(_URL_FORMS)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Records:
         return self._codes[names]
 
 
-def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
+def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
     """The rows with everything that is compared in its comparable form, one column for each id and field in use."""
     names = rows["type"].unique().drop_nulls()
     known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
@@ -60,14 +60,14 @@ def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.Da
     )
     for columns in read_attributes(rows):
         made = made.join(columns, on="row", how="left", maintain_order="left")
-    made = _with_parents(_with_titles(made), level)
-    made = pl.concat([made, _urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
+    made = _fill_parents(_fill_titles(made), level)
+    made = pl.concat([made, _parse_urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
     return made if trusted else made.with_columns(doc_id=normalise_ids(made["doc_id"]))
 
 
-def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
+def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
     """Rows that say the same become one record."""
-    attributes = tuple(name for name in rows.columns if name in USED and rows[name].null_count() < rows.height)
+    attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
         rows.filter(pl.col("scope").is_not_null())
@@ -79,7 +79,10 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
         pl.col("url").min(),
         pl.len().alias("rows"),
     )
-    names = {raw: [name for row in types_beside(raw) for name in row.item_ids if name in attributes] for raw in TYPES}
+    names = {
+        raw: [name for row in list_comparable_types(raw) for name in row.item_ids if name in attributes]
+        for raw in TYPES
+    }
     has_item_id = pl.any_horizontal(
         pl.lit(False),
         *(
@@ -94,10 +97,10 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
             has_item_id
             | pl.col("doc_id").is_not_null()
             | pl.col("item").is_not_null()
-            | (pl.col("snippet_length") >= LONG_ENOUGH)
+            | (pl.col("snippet_length") >= MIN_SNIPPET)
         )
     )
-    frame = frame.with_columns(reissued=_reissued(attributes))
+    frame = frame.with_columns(reissued=_is_reissued(attributes))
     of_row = (
         rows.select("row")
         .join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")["record"]
@@ -105,7 +108,7 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
     return Records(frame, of_row, attributes, trusted)
 
 
-def _reissued(attributes: tuple[str, ...]) -> pl.Expr:
+def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     """Whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
 
     They have different item ids, addresses, or fields that a document has one of. Such an id says nothing.
@@ -119,19 +122,19 @@ def _reissued(attributes: tuple[str, ...]) -> pl.Expr:
     return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
 
 
-def _urls(urls: pl.Series) -> pl.DataFrame:
+def _parse_urls(urls: pl.Series) -> pl.DataFrame:
     unique = urls.unique().drop_nulls()
-    found = [parse_url(url) or _NO_FORMS for url in unique.to_list()]
-    columns = zip(*found, strict=True) if found else [()] * len(_FORMS)
+    found = [parse_url(url) or _NO_URL for url in unique.to_list()]
+    columns = zip(*found, strict=True) if found else [()] * len(_URL_FORMS)
     forms = {
         name: pl.Series(column, dtype=pl.Boolean if name == "beyond_start" else pl.String)
-        for name, column in zip(_FORMS, columns, strict=True)
+        for name, column in zip(_URL_FORMS, columns, strict=True)
     }
     parsed = pl.DataFrame({"raw": unique, **forms})
     return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
 
 
-def _with_titles(rows: pl.DataFrame) -> pl.DataFrame:
+def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
     """Where the title of a type is one of its fields (the subject of an email), either stands for the other."""
     for row in TYPES.values():
         if row.title in rows.columns and row.title != "title":
@@ -140,7 +143,7 @@ def _with_titles(rows: pl.DataFrame) -> pl.DataFrame:
     return rows
 
 
-def _with_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
+def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
     """The address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):

@@ -16,16 +16,16 @@ __all__ = ["RUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
 #: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
 
-_TEXTS = ("doc_id", "type", "url", "title", "snippet")
+_TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
 #: Where a result stands in a run, from the widest to the narrowest.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
-_EVIDENCE = ("url", "title", "snippet", "ids", "fields")
+_EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 
 def holds_only_ids(frame: nw.DataFrame[Any]) -> bool:
     """Whether a frame has nothing but doc_ids to know documents by, as a run has."""
     found = set(frame.columns)
-    return "doc_id" in found and not found & {*_EVIDENCE, "type"}
+    return "doc_id" in found and not found & {*_EVIDENCE_COLUMNS, "type"}
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame:
@@ -36,20 +36,20 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
     found = set(frame.columns)
     if "query_id" not in found:
         raise InputError(f"No column query_id in the results, only {', '.join(sorted(found)) or 'none'}: name it so.")
-    if not found & {*_EVIDENCE, "doc_id"}:
+    if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
     system = "system" if "system" in found else "tag" if "tag" in found else None
-    wanted = [*(name for name in (*RUN_ORDER, *_TEXTS, "ids", "fields") if name in found)]
+    wanted = [*(name for name in (*RUN_ORDER, *_TEXT_COLUMNS, "ids", "fields") if name in found)]
     rows = frame.select("query_id", *wanted, *([system] if system else [])).to_polars()
     if system:
         rows = rows.rename({system: "system"})
     _check_columns(rows)
-    rows = _with_all_columns(rows).with_row_index("row")
+    rows = _add_missing_columns(rows).with_row_index("row")
     if rows["query_id"].null_count():
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
     apart = [name for name in SCOPES if name not in across]
-    return _with_scope(rows, apart, only_ids=holds_only_ids(frame))
+    return _add_scope(rows, apart, only_ids=holds_only_ids(frame))
 
 
 def _check_columns(rows: pl.DataFrame) -> None:
@@ -68,9 +68,9 @@ def _is_pair(inner: Any) -> bool:
     return isinstance(inner, pl.Struct) and {"name", "value"} <= {part.name for part in inner.fields}
 
 
-def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """The texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
-    texts = {name: _text(rows, name) for name in ("query_id", "system", *_TEXTS)}
+    texts = {name: _make_text_column(rows, name) for name in ("query_id", "system", *_TEXT_COLUMNS)}
     numbers = {
         name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
         for name in RUN_ORDER
@@ -81,14 +81,14 @@ def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
+def _make_text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     if name not in rows.columns:
         return pl.lit(None, pl.String)
     text = pl.col(name).cast(pl.String)
     return text if name in ("query_id", "system") else pl.when(text.str.contains(r"\S")).then(text)
 
 
-def _with_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
+def _add_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
     """Number the scopes in the order of their names; rows that hold no result belong to none."""
     evidence = pl.any_horizontal(
         pl.col("doc_id", "url", "title", "snippet").is_not_null(),

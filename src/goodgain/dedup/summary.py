@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodgain.dedup.candidates import Cut
+from goodgain.dedup.candidates import SkippedPairs
 from goodgain.dedup.verify import RULE_NAMES, RULES, UNDECIDED, Verdicts
 
 __all__ = ["Summary", "count_rules"]
@@ -18,7 +18,7 @@ class Summary:
     """How many results became how many documents, and how.
 
     `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` those that none
-    decided, which stay apart. `refused` counts joins that would have put two proven different into one group, `cuts`
+    decided, which stay apart. `refused` counts joins that would have put two proven different into one group, `skipped`
     what the bound on the pairs of one key left uncompared. Documents are counted by query.
     """
 
@@ -31,7 +31,7 @@ class Summary:
     different: Mapping[str, int]
     undecided: int
     refused: int
-    cuts: Sequence[Cut]
+    skipped: Sequence[SkippedPairs]
 
     def __str__(self) -> str:
         lines = [
@@ -43,7 +43,7 @@ class Summary:
         lines += [f"  different by {name}: {count:,}" for name, count in self.different.items()]
         if self.refused:
             lines.append(f"{self.refused:,} joins refused: they would have put two proven different into one document")
-        lines += [str(cut) for cut in self.cuts]
+        lines += [str(pairs) for pairs in self.skipped]
         return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["normalise_texts", "shared_grams", "text_length"]
+__all__ = ["measure_overlap", "normalise_texts", "text_length"]
 
 #: Scripts that are written without blanks: Thai, Lao, Tibetan, Burmese, Khmer, kana, Bopomofo, Han.
 _UNSPACED = (
@@ -40,8 +40,8 @@ _ENTITIES = {
     "&hellip;": "...",
 }
 _TOKENS = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_GRAM = 5
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_GRAM_SIZE = 5
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def normalise_texts(texts: pl.Series) -> pl.Series:
@@ -77,10 +77,12 @@ def text_length(text: pl.Expr) -> pl.Expr:
     return (text.str.len_chars() + text.str.count_matches(f"[{_UNSPACED}]")).fill_null(0)
 
 
-def shared_grams(texts: pl.Series, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+def measure_overlap(
+    texts: pl.Series, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]
+) -> npt.NDArray[np.float64]:
     """For each pair of texts, the share of the smaller one's 5-grams that the other has too."""
     used, place = np.unique(np.concatenate([left, right]), return_inverse=True)
-    grams, bounds = _grams(texts.gather(used).to_list())
+    grams, bounds = _hash_grams(texts.gather(used).to_list())
     shares = np.zeros(len(left))
     for number, pair in enumerate(zip(place[: len(left)].tolist(), place[len(left) :].tolist(), strict=True)):
         small, large = sorted((grams[bounds[text] : bounds[text + 1]] for text in pair), key=len)
@@ -90,7 +92,7 @@ def shared_grams(texts: pl.Series, left: npt.NDArray[np.intp], right: npt.NDArra
     return shares
 
 
-def _grams(texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+def _hash_grams(texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
     """The distinct 5-grams of each text as sorted hashes, one text after the other, and where each begins and the last
     ends. A text of fewer tokens is one gram."""
     tokens, counts = array("q"), []
@@ -100,15 +102,15 @@ def _grams(texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int
         counts.append(len(tokens) - before)
     hashes = np.frombuffer(tokens, dtype=np.uint64) if tokens else np.empty(0, dtype=np.uint64)
     count = np.array(counts, dtype=np.intp)
-    width = np.minimum(_GRAM, count)
+    width = np.minimum(_GRAM_SIZE, count)
     text_of = np.repeat(np.arange(len(texts)), count)
     position = np.arange(len(hashes)) - np.repeat(np.cumsum(count) - count, count)
     begin = np.flatnonzero(position <= (count - width)[text_of])
     owner = text_of[begin]
     grams = np.zeros(len(begin), dtype=np.uint64)
-    for step in range(_GRAM):
+    for step in range(_GRAM_SIZE):
         inside = step < width[owner]
-        mixed = (grams[inside] ^ hashes[begin[inside] + step]) * _MIX
+        mixed = (grams[inside] ^ hashes[begin[inside] + step]) * _HASH_FACTOR
         grams[inside] = mixed ^ (mixed >> np.uint64(29))
     order = np.lexsort((grams, owner))
     owner, grams = owner[order], grams[order]

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["GENERIC", "KINDS", "PARENT", "TYPES", "DocumentType", "Kind", "canonical_name", "pair_type", "types_beside"]
+__all__ = [
+    "GENERIC",
+    "KINDS",
+    "PARENT",
+    "TYPES",
+    "DocumentType",
+    "Kind",
+    "canonical_name",
+    "find_pair_type",
+    "list_comparable_types",
+]
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,7 @@ _SPECIFICITY = {name: place for place, name in enumerate(TYPES)}
 #: How the values of an id or field are made comparable (see values.py).
 Kind = Literal["id", "text", "time", "number", "mailbox", "mailboxes", "extension", "url"]
 
-_OF_FIELDS: dict[str, Kind] = {
+_FIELD_KINDS: dict[str, Kind] = {
     "received": "time",
     "sent": "time",
     "start": "time",
@@ -145,10 +155,10 @@ _OF_FIELDS: dict[str, Kind] = {
     "parent": "id",
     "parent_url": "url",
 }
-_OF_IDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
+_ID_KINDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
 
 #: A name that is not here is `text`.
-KINDS: Mapping[str, Kind] = MappingProxyType(_OF_IDS | _OF_FIELDS)
+KINDS: Mapping[str, Kind] = MappingProxyType(_ID_KINDS | _FIELD_KINDS)
 
 #: Names that adapters meet, and ours. Spelling (FileId, fileId, file-id) needs no entry: `canonical_name` sees to it.
 SYNONYMS: Mapping[str, str] = MappingProxyType(
@@ -205,14 +215,14 @@ def canonical_name(name: str) -> str:
     return SYNONYMS.get(spelled, spelled)
 
 
-def pair_type(first: str, second: str) -> DocumentType | None:
+def find_pair_type(first: str, second: str) -> DocumentType | None:
     """The row that holds where a result of type `first` meets one of type `second`; None if they are incompatible."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
     return row if low == high or low in row.goes_with else None
 
 
-def types_beside(name: str) -> tuple[DocumentType, ...]:
+def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
     """The rows that can hold for a result of this type, its own first: what it may be compared by."""
-    held = {row.name: row for other in TYPES if (row := pair_type(name, other)) is not None}
+    held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())

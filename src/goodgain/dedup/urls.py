@@ -17,7 +17,7 @@ from goodgain.dedup.parameters import (
     is_tracking,
 )
 
-__all__ = ["Url", "choices_differ", "normalise_url", "parse_url"]
+__all__ = ["Url", "has_other_choice", "normalise_url", "parse_url"]
 
 
 class Url(NamedTuple):
@@ -76,26 +76,26 @@ def parse_url(url: str) -> Url | None:
         scheme, netloc, path, query = common.groups("")
         fragment = ""
     else:
-        scheme, netloc, path, query, fragment = _parts(url)
+        scheme, netloc, path, query, fragment = _split_url(url)
         if scheme in NO_ADDRESS:
             return None
-        path = _path(path)
+        path = _normalise_path(path)
     try:
-        host, bare_host = _host(netloc, scheme)
+        host, bare_host = _normalise_host(netloc, scheme)
     except ValueError:  # no such place can be, yet the same words are the same thing
-        text = _trimmed(url)
+        text = _trim(url)
         return Url(text, text, text, "", True)
     if "/." in path:
-        path = _without_dots(path)
+        path = _remove_dots(path)
     if netloc and not path:
         path = "/"
-    parameters = _parameters(query, plain=common is not None) if query else []
+    parameters = _select_parameters(query, plain=common is not None) if query else []
     if not host and path.startswith("//"):
         path = "/" + path.lstrip("/")
     if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
         return None
 
-    own_path = _page_path(path)
+    own_path = _strip_page_path(path)
     page, tail = bare_host + own_path, ""
     if fragment:
         route = _escape(fragment, _UNRESERVED)
@@ -108,19 +108,19 @@ def parse_url(url: str) -> Url | None:
     rooted = host or (scheme == "file" and path.startswith("/"))
     start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
-    item, choice = _item(page, parameters) if parameters else (page, "")
+    item, choice = _make_item(page, parameters) if parameters else (page, "")
     return Url(normalised, page, item, choice, own_path not in START_PAGES)
 
 
-def choices_differ(first: str, second: str) -> bool:
+def has_other_choice(first: str, second: str) -> bool:
     """Whether two `choice`s select different content: a parameter both have differs, or the number of the page."""
-    one, two = _choice_values(first), _choice_values(second)
+    one, two = _parse_choice(first), _parse_choice(second)
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in PAGE_NUMBERS):
         return True
     return any(one[name] != two[name] for name in one.keys() & two.keys())
 
 
-def _choice_values(choice: str) -> dict[str, list[str]]:
+def _parse_choice(choice: str) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for part in choice.split("&") if choice else ():
         name, _, value = part.partition("=")
@@ -128,9 +128,9 @@ def _choice_values(choice: str) -> dict[str, list[str]]:
     return values
 
 
-def _parts(url: str) -> tuple[str, str, str, str, str]:
+def _split_url(url: str) -> tuple[str, str, str, str, str]:
     """Scheme, authority, path, query and fragment, read as a browser's address line reads them."""
-    text = _trimmed(url)
+    text = _trim(url)
     if "\\" in text:
         end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
         text = text[:end].replace("\\", "/") + text[end:]
@@ -152,12 +152,12 @@ def _parts(url: str) -> tuple[str, str, str, str, str]:
     return scheme, netloc, path, query, fragment
 
 
-def _trimmed(url: str) -> str:
+def _trim(url: str) -> str:
     return _IGNORED.sub("", url.strip(_BLANK))
 
 
 @lru_cache(maxsize=65_536)
-def _host(netloc: str, scheme: str) -> tuple[str, str]:
+def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
     """The authority without user information and default port, and the same without the labels of a view (www, m).
 
     Raises ValueError for what cannot be a host.
@@ -169,7 +169,7 @@ def _host(netloc: str, scheme: str) -> tuple[str, str]:
         name, port = name[: found.start()], found[1].lstrip("0")
     if port == _DEFAULT_PORTS.get(scheme):
         port = ""
-    name = _ascii_host(name).rstrip(".")
+    name = _encode_host(name).rstrip(".")
     if not name:
         return "", ""
     if _HOST.fullmatch(name) is None:
@@ -183,7 +183,7 @@ def _host(netloc: str, scheme: str) -> tuple[str, str]:
     return name + tail, ".".join(labels) + tail
 
 
-def _ascii_host(name: str) -> str:
+def _encode_host(name: str) -> str:
     if "%" in name:
         name = unquote(name, errors="strict")
     if name.isascii():
@@ -196,7 +196,7 @@ def _ascii_host(name: str) -> str:
         return name.lower().encode("idna").decode("ascii")  # the older standard, as browsers do for symbols
 
 
-def _path(path: str) -> str:
+def _normalise_path(path: str) -> str:
     if ";" in path or "%3" in path:
         path = _SESSION_IN_PATH.sub("", path)
     if "/(" in path:
@@ -206,7 +206,7 @@ def _path(path: str) -> str:
     return path
 
 
-def _without_dots(path: str) -> str:
+def _remove_dots(path: str) -> str:
     kept: list[str] = []
     segments = path.split("/")
     for segment in segments:
@@ -219,7 +219,7 @@ def _without_dots(path: str) -> str:
     return "/".join(kept)
 
 
-def _page_path(path: str) -> str:
+def _strip_page_path(path: str) -> str:
     name = path[path.rfind("/") + 1 :]
     if name and name != "amp" and name[0] not in "iIdD":  # nearly all
         return path
@@ -228,7 +228,7 @@ def _page_path(path: str) -> str:
     return path.rstrip("/").removesuffix("/amp").rstrip("/")
 
 
-def _parameters(query: str, *, plain: bool) -> list[str]:
+def _select_parameters(query: str, *, plain: bool) -> list[str]:
     """The parameters that are left, sorted; a plain query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
@@ -243,7 +243,7 @@ def _parameters(query: str, *, plain: bool) -> list[str]:
     return kept
 
 
-def _item(page: str, parameters: list[str]) -> tuple[str, str]:
+def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
     """The page with its query, and the selecting part of that query; the first page and AMP views leave no trace."""
     kept, chosen = [], []
     for parameter in parameters:
@@ -258,10 +258,10 @@ def _item(page: str, parameters: list[str]) -> tuple[str, str]:
 
 
 def _escape(text: str, decoded: frozenset[str]) -> str:
-    return _ESCAPES.sub(lambda match: _decoded(match[0], decoded), text)
+    return _ESCAPES.sub(lambda match: _decode_escape(match[0], decoded), text)
 
 
-def _decoded(text: str, decoded: frozenset[str]) -> str:
+def _decode_escape(text: str, decoded: frozenset[str]) -> str:
     if text == "%":
         return "%25"
     if not text.startswith("%"):

@@ -54,7 +54,7 @@ def _normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
     return values.to_frame("raw").join(pairs, on="raw", how="left", maintain_order="left")["normal"]
 
 
-def _id(value: str) -> str:
+def _normalise_id(value: str) -> str:
     value = value.strip()
     if _GUID.fullmatch(value):
         return value.strip("{}").casefold()
@@ -62,18 +62,18 @@ def _id(value: str) -> str:
     return bare.casefold() if _ADDRESS.fullmatch(bare) else value
 
 
-def _mailbox(value: str) -> str:
+def _normalise_mailbox(value: str) -> str:
     """The mail address if there is one (`Ann <ann@example.org>`), else the name."""
     if named := _NAMED_ADDRESS.fullmatch(value):
         return named[1].casefold()
     return " ".join(value.casefold().removeprefix("mailto:").split())
 
 
-def _mailboxes(value: str) -> str:
-    return SEVERAL.join(sorted({_mailbox(part) for part in re.split(r"[;,]", value) if part.strip()}))
+def _normalise_mailboxes(value: str) -> str:
+    return SEVERAL.join(sorted({_normalise_mailbox(part) for part in re.split(r"[;,]", value) if part.strip()}))
 
 
-def _time(value: str) -> str:
+def _normalise_time(value: str) -> str:
     """The instant in UTC, to the second: sources cut its fractions at different places. Without a zone it is UTC."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
@@ -94,26 +94,26 @@ def _time(value: str) -> str:
         return value
 
 
-def _number(value: str) -> str:
+def _normalise_number(value: str) -> str:
     value = value.strip()
     match = _NUMBER.fullmatch(value)
     return ("-" if value.startswith("-") else "") + match[1] if match else value.casefold()
 
 
-def _extension(value: str) -> str:
+def _normalise_extension(value: str) -> str:
     return value.strip().casefold().removeprefix(".")
 
 
-def _url(value: str) -> str:
+def _normalise_url(value: str) -> str:
     return normalise_url(value) or ""
 
 
 _NORMALISE: Mapping[Kind, Callable[[str], str]] = {
-    "id": _id,
-    "time": _time,
-    "number": _number,
-    "mailbox": _mailbox,
-    "mailboxes": _mailboxes,
-    "extension": _extension,
-    "url": _url,
+    "id": _normalise_id,
+    "time": _normalise_time,
+    "number": _normalise_number,
+    "mailbox": _normalise_mailbox,
+    "mailboxes": _normalise_mailboxes,
+    "extension": _normalise_extension,
+    "url": _normalise_url,
 }

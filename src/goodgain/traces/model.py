@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from goodgain.traces.tools import queries_of
+from goodgain.traces.tools import extract_queries
 
 __all__ = [
     "UNANSWERED",
@@ -27,7 +27,7 @@ __all__ = [
     "Trace",
     "Turn",
     "Unanswered",
-    "Unknown",
+    "UnknownItem",
 ]
 
 #: What became of a search. `unparsed`: there is output that nobody could read; `unrecorded`: the log lacks the output.
@@ -37,7 +37,7 @@ Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Unknown(msgspec.Struct, frozen=True, gc=False):
+class UnknownItem(msgspec.Struct, frozen=True, gc=False):
     """Something in a log that a format does not understand: what it is, where it stands, and what was expected."""
 
     what: str
@@ -84,7 +84,7 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
     @property
     def queries(self) -> tuple[str, ...]:
         """What was searched for."""
-        return queries_of(self.asked)
+        return extract_queries(self.asked)
 
 
 class ToolCall(msgspec.Struct, gc=False):
@@ -163,4 +163,4 @@ class Trace(msgspec.Struct, gc=False):
     run: str | None = None
     number: int | None = None
     record: Any = None
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[UnknownItem, ...] = ()

@@ -11,7 +11,7 @@ import orjson
 
 from goodgain.errors import InputError
 
-__all__ = ["ToolPredicate", "is_search_tool", "queries_of", "tool_predicate"]
+__all__ = ["ToolPredicate", "extract_queries", "is_search_tool", "make_tool_predicate"]
 
 ToolPredicate = Callable[[str], bool]
 
@@ -50,7 +50,7 @@ class NamedTools(frozenset[str]):
         return name in self or _MCP_SERVER.sub("", name) in self
 
 
-def tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
+def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
     """The predicate that an option `tools=` means: a function of the name, names, or the default."""
     if tools is None:
         return is_search_tool
@@ -64,7 +64,7 @@ def tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolP
     return NamedTools(names)
 
 
-def queries_of(arguments: Any) -> tuple[str, ...]:
+def extract_queries(arguments: Any) -> tuple[str, ...]:
     """What a call asked for, from its arguments; for people to read, so nothing is an error here."""
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
@@ -76,13 +76,13 @@ def queries_of(arguments: Any) -> tuple[str, ...]:
     if isinstance(arguments, dict):
         for key in _QUERY_KEYS:
             if arguments.get(key):
-                return _texts(arguments[key])
+                return _collect_texts(arguments[key])
         texts = [value for value in arguments.values() if isinstance(value, str)]
         return (texts[0],) if len(texts) == 1 else ()
-    return _texts(arguments)
+    return _collect_texts(arguments)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _collect_texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if isinstance(value, (list, tuple)):

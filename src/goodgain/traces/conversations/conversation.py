@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from goodgain.traces.input.checks import kind_of, place, wrong
+from goodgain.traces.input.checks import describe, format_place, unexpected_value
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
-from goodgain.traces.tool_outputs.keys import text_of
+from goodgain.traces.tool_outputs.objects import join_texts
 
-__all__ = ["Conversation", "has_messages", "hosted_searches", "messages_of", "metadata_query_id", "said"]
+__all__ = ["Conversation", "count_hosted_searches", "find_messages", "find_query_id", "has_messages", "message_text"]
 
 #: Where a log keeps the query's id, the best first.
 _QUERY_IDS = ("query_id", "question_id", "qid")
 #: More searches than this no answer makes.
-_MOST_SEARCHES = 1000
+_MAX_SEARCHES = 1000
 
 
 class Conversation:
@@ -58,17 +58,17 @@ class Conversation:
         if call.call_id is not None:
             self._calls.setdefault(call.call_id, []).append(call)
 
-    def knows(self, call_id: str | None) -> bool:
+    def has_call(self, call_id: str | None) -> bool:
         """Whether a call of this id was made."""
         return call_id is not None and call_id in self._calls
 
-    def waits(self, call_id: str | None, name: str | None) -> bool:
+    def has_open_call(self, call_id: str | None, name: str | None) -> bool:
         """Whether a call waits for an answer with this id or, without one, of the tool of this name."""
         if call_id is not None:
             return call_id in self._calls
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
-    def again(self, call: ToolCall) -> None:
+    def merge_copy(self, call: ToolCall) -> None:
         """A copy of a call, sent again with the history: of the two, the one with an answer counts."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
@@ -94,11 +94,11 @@ class Conversation:
             self._open = [call for call in self._open if not call.answered]
             call = next((call for call in self._open if name is None or call.tool == name), None)
         if call is None:
-            raise wrong(at, f"the answer to a call made before (no call has the id {call_id!r})", output)
+            raise unexpected_value(at, f"the answer to a call made before (no call has the id {call_id!r})", output)
         call.output, call.failed, call.spare = output, failed, spare
         return call
 
-    def cited(self, citations: list[Any]) -> None:
+    def cite(self, citations: list[Any]) -> None:
         """The agent cites pages: the results of its last search, if the log has no others of it."""
         for call in reversed(self._open):
             if call.is_search and not call.answered:
@@ -113,13 +113,13 @@ class Conversation:
         return Trace(turns, at, query_id=query_id, record=record)
 
 
-def hosted_searches(usage: Any) -> int:
+def count_hosted_searches(usage: Any) -> int:
     """How many searches a vendor ran for an answer, as the answer's usage counts them; 0 where it counts none."""
     if not isinstance(usage, dict):
         return 0
     for counts in (usage, *usage.values()):
         number = counts.get("web_search_requests") if isinstance(counts, dict) else None
-        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= _MOST_SEARCHES:
+        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= _MAX_SEARCHES:
             return number
     return 0
 
@@ -130,7 +130,7 @@ def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
     return isinstance(members, list) and any(isinstance(member, dict) and of(member) for member in members)
 
 
-def messages_of(value: Any, at: str) -> tuple[list[Any], str]:
+def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
     """The messages of a record and their place: the record itself, or what it has under `messages`.
 
     Raises:
@@ -139,16 +139,16 @@ def messages_of(value: Any, at: str) -> tuple[list[Any], str]:
     if isinstance(value, dict) and "messages" in value:
         value, at = value["messages"], f"{at}/messages"
     if not isinstance(value, list) or not value:
-        raise wrong(at, "a list of messages, or an object that has one under 'messages'", value)
+        raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
     return value, at
 
 
-def said(content: Any) -> str:
+def message_text(content: Any) -> str:
     """The words of a message: text, or the texts of its parts."""
-    return (text_of(content) or "") if not isinstance(content, dict) else (text_of([content]) or "")
+    return (join_texts(content) or "") if not isinstance(content, dict) else (join_texts([content]) or "")
 
 
-def metadata_query_id(metadata: Any, at: str) -> str | None:
+def find_query_id(metadata: Any, at: str) -> str | None:
     """The query's id that metadata name, under the names logs use for it."""
     if not isinstance(metadata, dict):
         return None
@@ -157,5 +157,5 @@ def metadata_query_id(metadata: Any, at: str) -> str | None:
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
             return str(value)
         if value not in (None, ""):
-            raise wrong(f"{place(at)}, {key}", "an id (text or a whole number)", kind_of(value))
+            raise unexpected_value(f"{format_place(at)}, {key}", "an id (text or a whole number)", describe(value))
     return None

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from goodgain.traces.input.beginning import Head
-from goodgain.traces.input.checks import wrong
+from goodgain.traces.input.checks import unexpected_value
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-__all__ = ["Exchange", "Part", "are_exchanges", "exchange_of", "recorded_traces"]
+__all__ = ["ConversationPart", "Exchange", "are_exchanges", "join_exchanges", "split_exchange"]
 
 #: How a stream of server-sent events begins, and an answer written as text.
 _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
@@ -35,7 +35,7 @@ class Exchange(msgspec.Struct):
     response_at: str = ""
 
 
-class Part(msgspec.Struct):
+class ConversationPart(msgspec.Struct):
     """Messages that one exchange adds to a conversation; `resent` ones stand in it already.
 
     `response` is the object that answers stand in, where it says more of them.
@@ -47,15 +47,15 @@ class Part(msgspec.Struct):
     response_at: str = ""
 
 
-class _Thread:
+class _Conversation:
     """A conversation: its parts in order, and where it began."""
 
     def __init__(self, at: str) -> None:
         self.at = at
-        self.parts: list[Part] = []
+        self.parts: list[ConversationPart] = []
 
 
-def exchange_of(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def split_exchange(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Request and response of a recorded exchange, or None if the record is none."""
     if not isinstance(record, dict):
         return None
@@ -63,16 +63,16 @@ def exchange_of(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     return (request, response) if isinstance(request, dict) and isinstance(response, dict) else None
 
 
-def are_exchanges(head: Head) -> bool:
+def are_exchanges(head: FileHead) -> bool:
     """Whether a file holds recorded exchanges."""
     return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
 
 
-def recorded_traces(
+def join_exchanges(
     source: Source,
     read: Callable[[Any, str], Exchange | None],
     key: Callable[[Any], Hashable | None],
-    trace: Callable[[list[Part], str], Trace],
+    trace: Callable[[list[ConversationPart], str], Trace],
     *,
     asked: str = "",
     any_order: bool = False,
@@ -85,36 +85,36 @@ def recorded_traces(
     `asked` is the field of a request that shows it to be of this vendor's endpoint: its answer must be an object.
     With `any_order`, for messages that have ids of their own, an earlier state may also come after a later one.
     """
-    threads: list[_Thread] = []
-    by_id: dict[str, _Thread] = {}
-    by_history: dict[int, _Thread] = {}
-    for record, at in _records(source):
+    threads: list[_Conversation] = []
+    by_id: dict[str, _Conversation] = {}
+    by_history: dict[int, _Conversation] = {}
+    for record, at in _read_records(source):
         exchange = None
-        with source.tolerating():
+        with source.handle_errors():
             exchange = read(record, at)
             if exchange is None:
                 _check_endpoint(record, asked, at)
-                source.passed_over()
+                source.count_other_endpoint()
         if exchange is None:
             continue
-        histories = _histories([key(message) for message in exchange.messages])
+        histories = _hash_histories([key(message) for message in exchange.messages])
         thread, known = by_id.get(exchange.previous or ""), 0
         if thread is None:
-            thread, known = _continued(by_history, histories)
+            thread, known = _find_conversation(by_history, histories)
         if thread is None:
-            thread = _Thread(at)
+            thread = _Conversation(at)
             threads.append(thread)
         placed = [(message, f"{exchange.messages_at}/{index}") for index, message in enumerate(exchange.messages)]
         answer = [(message, f"{exchange.answer_at}/{index}") for index, message in enumerate(exchange.answer)]
-        thread.parts += [Part(placed[:known], resent=True), Part(placed[known:])]
-        thread.parts.append(Part(answer, response=exchange.response, response_at=exchange.response_at))
-        answered = _histories([key(message) for message in exchange.answer], histories[-1])
+        thread.parts += [ConversationPart(placed[:known], resent=True), ConversationPart(placed[known:])]
+        thread.parts.append(ConversationPart(answer, response=exchange.response, response_at=exchange.response_at))
+        answered = _hash_histories([key(message) for message in exchange.answer], histories[-1])
         by_history.update(dict.fromkeys(histories if any_order else (), thread))
         by_history[answered[-1]] = thread
         if exchange.id is not None:
             by_id[exchange.id] = thread
     for thread in threads:
-        yield from source.numbered(lambda parts, at: trace(parts, at), thread.parts, thread.at)
+        yield from source.read_numbered(lambda parts, at: trace(parts, at), thread.parts, thread.at)
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
@@ -123,25 +123,25 @@ def _check_endpoint(record: Any, asked: str, at: str) -> None:
     Raises:
         InputError: it is with the same one, and its answer is a stream of events or text, which is not read.
     """
-    if not isinstance(record, dict) or not asked or not _asks(record.get("request"), asked):
+    if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
         return
     response = record.get("response")
-    if isinstance(response, list) or (stream := _stream_in(response)) is not None:
+    if isinstance(response, list) or (stream := _find_stream(response)) is not None:
         found = response if isinstance(response, list) else stream
-        raise wrong(
+        raise unexpected_value(
             f"{at}/response", "one object that is the whole answer (streams of server-sent events are not read)", found,
             "record the answer without stream=true, or join its events into one answer",
         )  # fmt: skip
 
 
-def _asks(request: Any, asked: str) -> bool:
+def _has_field(request: Any, asked: str) -> bool:
     """Whether a request, or the JSON text in it, has the field that shows its endpoint."""
     if isinstance(request, dict):
-        return asked in request or any(_asks(request.get(key), asked) for key in ("body", "json", "content"))
+        return asked in request or any(_has_field(request.get(key), asked) for key in ("body", "json", "content"))
     return isinstance(request, str) and f'"{asked}"' in request
 
 
-def _stream_in(response: Any) -> str | None:
+def _find_stream(response: Any) -> str | None:
     """The text, of server-sent events or of JSON, that a response is, or has in one of its fields."""
     for text in response.values() if isinstance(response, dict) else [response]:
         if isinstance(text, dict):
@@ -151,7 +151,7 @@ def _stream_in(response: Any) -> str | None:
     return None
 
 
-def _records(source: Source) -> Iterator[tuple[Any, str]]:
+def _read_records(source: Source) -> Iterator[tuple[Any, str]]:
     for value, at in source.documents():
         if isinstance(value, list):
             for index, record in enumerate(value):
@@ -160,7 +160,7 @@ def _records(source: Source) -> Iterator[tuple[Any, str]]:
             yield value, at
 
 
-def _histories(keys: list[Hashable | None], start: int = 0) -> list[int]:
+def _hash_histories(keys: list[Hashable | None], start: int = 0) -> list[int]:
     """For each number of messages a number that stands for all of them, in order; those without a key do not count."""
     found = [start]
     for key in keys:
@@ -168,7 +168,7 @@ def _histories(keys: list[Hashable | None], start: int = 0) -> list[int]:
     return found
 
 
-def _continued(by_history: dict[int, _Thread], histories: list[int]) -> tuple[_Thread | None, int]:
+def _find_conversation(by_history: dict[int, _Conversation], histories: list[int]) -> tuple[_Conversation | None, int]:
     """The conversation whose messages so far these messages begin with, and how many they have in common."""
     for known in range(len(histories) - 1, 0, -1):
         if histories[known] != 0 and (thread := by_history.get(histories[known])) is not None:

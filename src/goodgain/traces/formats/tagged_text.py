@@ -10,31 +10,31 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.conversation import Conversation, has_messages, messages_of, said
-from goodgain.traces.input.beginning import Head
-from goodgain.traces.input.checks import a_text, an_object, word, wrong
+from goodgain.traces.conversations.conversation import Conversation, find_messages, has_messages, message_text
+from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 _SEARCH = re.compile(r"<search>(?P<query>.*?)</search>", re.DOTALL)
 _INFORMATION = re.compile(r"\s*<information>")
-_INFORMED = "</information>"
+_INFORMATION_END = "</information>"
 _CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
-_FOUND = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
-_ANY_TAG = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
+_RESULT_TAGS = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
+_CALL_TAGS = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
 
 #: Tags that a whole text of these dialects has at least one of.
-_DIALECT = re.compile(r"<(?:search|tool_call|answer|think)>")
+_KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think)>")
 #: Tags of other dialects around a search or what it found.
 _OTHER_TAG = re.compile(
     r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
 )
 _EXPECTED = "<search> and <information>, or <tool_call> and <tool_response>"
-_MESSAGE = {"role", "content", "reasoning_content"}
+_MESSAGE_FIELDS = {"role", "content", "reasoning_content"}
 
 #: How chat templates mark who speaks.
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
@@ -43,7 +43,7 @@ _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
 _PROMPT = re.compile(r"\s*Answer the given question\. You must conduct reasoning.*?Question:[^\n]*\n", re.DOTALL)
 
 #: Under which names an object holds a whole tagged text.
-_TEXTS = (
+_TEXT_FIELDS = (
     "text",
     "response",
     "output",
@@ -57,26 +57,30 @@ _TEXTS = (
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 
 
-def sniff(head: Head) -> bool:
+def sniff(head: FileHead) -> bool:
     """What an assistant says, or a text, with a search or a call in tags."""
     if head.kind == "text":
-        return any(_ANY_TAG.search(said) for speaker, said in _spoken(head.text) if speaker == "assistant")
+        return any(_CALL_TAGS.search(said) for speaker, said in _split_speeches(head.text) if speaker == "assistant")
     records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
     return any(_is_tagged(record) for record in [*records, *head.records])
 
 
 def _is_tagged(record: Any) -> bool:
-    if has_messages(record, _is_structured):
+    if has_messages(record, _has_structured_calls):
         return False
     if has_messages(record, _is_tagged_message):
         return True
-    return isinstance(record, dict) and "messages" not in record and any(_tagged_text(record, key) for key in _TEXTS)
+    return (
+        isinstance(record, dict)
+        and "messages" not in record
+        and any(_has_tagged_text(record, key) for key in _TEXT_FIELDS)
+    )
 
 
-def _tagged_text(record: dict[str, Any], key: str) -> bool:
+def _has_tagged_text(record: dict[str, Any], key: str) -> bool:
     text = record.get(key)
     return isinstance(text, str) and any(
-        _ANY_TAG.search(said) for speaker, said in _spoken(text) if speaker == "assistant"
+        _CALL_TAGS.search(said) for speaker, said in _split_speeches(text) if speaker == "assistant"
     )
 
 
@@ -86,15 +90,15 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
         return False
     if message.get("role") == "user":
         return content.lstrip().startswith("<tool_response>")
-    return message.get("role") == "assistant" and _ANY_TAG.search(content) is not None
+    return message.get("role") == "assistant" and _CALL_TAGS.search(content) is not None
 
 
-def _is_structured(message: dict[str, Any]) -> bool:
+def _has_structured_calls(message: dict[str, Any]) -> bool:
     """A message that logs its calls in fields of their own: another format, whatever its text says."""
-    return bool(message.get("tool_calls")) or word(message.get("role")) in ("tool", "function") or "type" in message
+    return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
-def independent(_: Head) -> bool:
+def independent(_: FileHead) -> bool:
     """Each line of a JSON Lines file is a trace of its own."""
     return True
 
@@ -102,58 +106,58 @@ def independent(_: Head) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """One trace an object, or, in a text, from one system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(lambda value, at: _record(source, value, at), is_one=_is_one)
+        yield from source.traces(lambda value, at: _read_record(source, value, at), is_one=_is_conversation)
         return
     text = source.text()
-    for start, speeches in _conversations(text):
+    for start, speeches in _split_conversations(text):
         line = text.count("\n", 0, start) + 1
         place = f"{source.path}, line {line}, at "
-        yield from source.numbered(lambda value, at: _speeches(source, value, at), speeches, place)
+        yield from source.read_numbered(lambda value, at: _read_speeches(source, value, at), speeches, place)
 
 
-def _is_one(value: list[Any]) -> bool:
+def _is_conversation(value: list[Any]) -> bool:
     return any(isinstance(member, dict) and "role" in member for member in value) or not value
 
 
-def _record(source: Source, value: Any, at: str) -> Trace:
+def _read_record(source: Source, value: Any, at: str) -> Trace:
     if isinstance(value, dict) and "messages" not in value:
-        key = next((key for key in _TEXTS if _tagged_text(value, key)), None)
-        key = key or next((key for key in _TEXTS if isinstance(value.get(key), str)), None)
+        key = next((key for key in _TEXT_FIELDS if _has_tagged_text(value, key)), None)
+        key = key or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
         if key is None:
-            raise wrong(at, f"messages, or a tagged text under {', '.join(_TEXTS)}", value)
-        trace = _speeches(source, list(_spoken(value[key])), f"{at}/{key}")
+            raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
+        trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
         trace.record = value
         return trace
-    messages, messages_at = messages_of(value, at)
-    teller = _Teller(source)
+    messages, messages_at = find_messages(value, at)
+    teller = _SpeechReader(source)
     for index, message in enumerate(messages):
         message_at = f"{messages_at}/{index}"
-        role = a_text(an_object(message, message_at).get("role"), f"{message_at}/role")
-        source.check_fields(message, _MESSAGE, message_at, of="a message", expected=_EXPECTED)
+        role = expect_text(expect_object(message, message_at).get("role"), f"{message_at}/role")
+        source.check_fields(message, _MESSAGE_FIELDS, message_at, of="a message", expected=_EXPECTED)
         content = message.get("content")
         if not isinstance(content, str):
-            raise wrong(f"{message_at}/content", "text", content)
-        teller.tell(role, said(content), message_at)
+            raise unexpected_value(f"{message_at}/content", "text", content)
+        teller.read(role, message_text(content), message_at)
     return teller.conversation.trace(at, value)
 
 
-def _speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
-    teller = _Teller(source)
+def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
+    teller = _SpeechReader(source)
     for speaker, text in speeches:
-        teller.tell(speaker, text, at)
-    if not any(speaker == "assistant" and _DIALECT.search(text) for speaker, text in speeches):
+        teller.read(speaker, text, at)
+    if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
         source.not_understood("a text without a tag that is known", at, _EXPECTED)
     return teller.conversation.trace(at)
 
 
-def _marks(text: str) -> list[re.Match[str]]:
+def _find_speaker_marks(text: str) -> list[re.Match[str]]:
     """The chat template's marks of who speaks; pages that were found and hold such marks do not speak."""
-    return list(_SPEAKER.finditer(_FOUND.sub(lambda found: " " * len(found.group()), text)))
+    return list(_SPEAKER.finditer(_RESULT_TAGS.sub(lambda found: " " * len(found.group()), text)))
 
 
-def _spoken(text: str) -> Iterator[tuple[str, str]]:
+def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
     """Who says what in a text; without a chat template's marks, all but Search-R1's prompt is the assistant's."""
-    marks = _marks(text)
+    marks = _find_speaker_marks(text)
     if not marks:
         prompt = _PROMPT.match(text)
         yield "assistant", text[prompt.end() :] if prompt else text
@@ -165,9 +169,9 @@ def _spoken(text: str) -> Iterator[tuple[str, str]]:
         yield (mark[1] or mark[2]), _END.sub("", said)
 
 
-def _conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     """The conversations in a text and where each begins: at a system prompt; where there is none, at a user."""
-    marks = _marks(text)
+    marks = _find_speaker_marks(text)
     speakers = {mark[1] or mark[2] for mark in marks}
     opener = "system" if "system" in speakers else "user"
     begins = [mark.start() for mark in marks if (mark[1] or mark[2]) == opener]
@@ -176,10 +180,10 @@ def _conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     begins = [0, *begins[1:]]
     for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
         if text[begin:end].strip():
-            yield begin, list(_spoken(text[begin:end]))
+            yield begin, list(_split_speeches(text[begin:end]))
 
 
-class _Teller:
+class _SpeechReader:
     """Tells what is spoken. Everything belongs to one turn: tool responses come in the user's role."""
 
     def __init__(self, source: Source) -> None:
@@ -188,31 +192,31 @@ class _Teller:
         self._asked = False
         self._waiting: list[ToolCall] = []
 
-    def tell(self, speaker: str, text: str, at: str) -> None:
+    def read(self, speaker: str, text: str, at: str) -> None:
         """What one speaker says."""
         if speaker == "assistant":
-            self._assistant(text, at)
+            self._read_assistant(text, at)
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
-                self._responses(text, at)
+                self._read_responses(text, at)
             elif text.lstrip().startswith("<tool_response>"):
-                raise wrong(at, "a tool call before this tool response", text)
+                raise unexpected_value(at, "a tool call before this tool response", text)
             elif not self._asked:
                 self.conversation.user(text)
                 self._asked = True
             self._waiting = []
         elif speaker not in ("system", "developer"):
-            raise wrong(at, "system, user or assistant as speaker", speaker)
+            raise unexpected_value(at, "system, user or assistant as speaker", speaker)
 
-    def _assistant(self, text: str, at: str) -> None:
+    def _read_assistant(self, text: str, at: str) -> None:
         position = 0
         self._waiting = []
         rest = ""
         stepped = False
-        while (tag := _ANY_TAG.search(text, position)) is not None:
+        while (tag := _CALL_TAGS.search(text, position)) is not None:
             rest += text[position : tag.start()]
             if tag.group().startswith("<search>"):
-                position = self._search(text, tag.start(), at)
+                position = self._read_search(text, tag.start(), at)
                 stepped = True
                 continue
             if not stepped or not self._waiting:
@@ -220,7 +224,7 @@ class _Teller:
                 stepped = True
             found = _CALL.match(text, tag.start())
             position = found.end() if found else len(text)
-            self._waiting.append(_tool_call(found["call"].strip() if found else "", at))
+            self._waiting.append(_parse_call(found["call"].strip() if found else "", at))
             self.conversation.call(self._waiting[-1])
             inline = _RESPONSE.match(text, position)
             if inline:  # a log that holds calls and responses in one text
@@ -230,58 +234,60 @@ class _Teller:
         rest += text[position:]
         for lost in ("<information>", "<search>"):
             if lost in rest:
-                raise wrong(at, "a search in tags and what it found for each <search> and <information>", rest.strip())
+                raise unexpected_value(
+                    at, "a search in tags and what it found for each <search> and <information>", rest.strip()
+                )
         if (other := _OTHER_TAG.search(rest)) is not None:
             self.source.not_understood(f"the tag {other.group()}", at, _EXPECTED)
         if not stepped:
             self.conversation.step()
 
-    def _search(self, text: str, start: int, at: str) -> int:
+    def _read_search(self, text: str, start: int, at: str) -> int:
         """One search and what was found; tags inside the found pages are no calls."""
         search = _SEARCH.match(text, start)
         if search is None:
             return len(text)
         self.conversation.step()
         query = search["query"].strip()
-        found, end = _information(text, search.end())
+        found, end = _read_information(text, search.end())
         self.conversation.call(ToolCall("search", at, queries=(query,), output=found))
         return end
 
-    def _responses(self, text: str, at: str) -> None:
+    def _read_responses(self, text: str, at: str) -> None:
         """The responses to the calls that wait: one each, or one that is cut off or holds the tag itself."""
         whole = _RESPONSES.search(text)
         found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
         if len(found) != len(self._waiting):
-            raise wrong(at, f"{len(self._waiting)} tool responses, one for each call", found)
+            raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
         for call, output in zip(self._waiting, found, strict=True):
             call.output = output.strip("\n")
 
 
-def _information(text: str, start: int) -> tuple[Any, int]:
+def _read_information(text: str, start: int) -> tuple[Any, int]:
     """What was found, and where it ends: at the last closing tag before the next search, as pages may hold the tag."""
     opening = _INFORMATION.match(text, start)
     if opening is None:
         return UNANSWERED, start
     begin = opening.end()
     following = [found for found in (text.find(tag, begin) for tag in ("<search>", "<information>")) if found >= 0]
-    end = text.rfind(_INFORMED, begin, min(following, default=len(text)))
+    end = text.rfind(_INFORMATION_END, begin, min(following, default=len(text)))
     if end < 0:
-        end = text.find(_INFORMED, begin)
+        end = text.find(_INFORMATION_END, begin)
     if end < 0:
         return UNANSWERED, len(text)  # cut off
     if "<information>" in text[begin:end]:
         return UNANSWERED, begin  # the closing tag is damaged: this one closes what a later search found
-    return text[begin:end].strip(), end + len(_INFORMED)
+    return text[begin:end].strip(), end + len(_INFORMATION_END)
 
 
-def _tool_call(text: str, at: str) -> ToolCall:
+def _parse_call(text: str, at: str) -> ToolCall:
     """The call that stands in a tag: JSON, or what its reader took for JSON (single quotes, a comma too many)."""
     try:
         value = loads(text)
     except NotJSONError:
         name = _NAME.search(text)
         if name is None:
-            raise wrong(at, "a tool call with a name", text) from None
+            raise unexpected_value(at, "a tool call with a name", text) from None
         return ToolCall(name[1], at, arguments=text)
-    call = an_object(value, at)
-    return ToolCall(a_text(call.get("name"), f"{at}, name"), at, arguments=call.get("arguments"))
+    call = expect_object(value, at)
+    return ToolCall(expect_text(call.get("name"), f"{at}, name"), at, arguments=call.get("arguments"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-__all__ = ["NotJSONError", "concatenated", "loads"]
+__all__ = ["NotJSONError", "loads", "parse_concatenated"]
 
-_MANY = 100_000
+_MAX_VALUES = 100_000
 
 
 class NotJSONError(ValueError):
@@ -37,12 +37,12 @@ def loads(text: str | bytes | memoryview) -> Any:
     return value
 
 
-def concatenated(text: str) -> list[Any] | None:
+def parse_concatenated(text: str) -> list[Any] | None:
     """The values of `{..}{..}` or `[..] [..]`, with nothing but white space and commas between; else None."""
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
     at = 0
-    while len(values) <= _MANY:
+    while len(values) <= _MAX_VALUES:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
         if at == len(text):

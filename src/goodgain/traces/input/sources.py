@@ -13,10 +13,10 @@ from typing import IO, Any
 import zstandard
 
 from goodgain.errors import InputError
-from goodgain.traces.input.beginning import HEAD_SIZE, Head
-from goodgain.traces.input.checks import place
+from goodgain.traces.input.checks import format_place
+from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
 from goodgain.traces.input.json_text import NotJSONError, loads
-from goodgain.traces.model import Trace, Unknown
+from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
@@ -27,9 +27,9 @@ _COMPRESSED = (".gz", ".zst")
 _EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
-_LARGEST = 1 << 30
+_MAX_BYTES = 1 << 30
 #: Fields that hold neither a call nor a result nor an answer, whoever writes them.
-_ASIDE = {
+_METADATA_FIELDS = {
     *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
     *("name", "_name", "model", "model_name", "provider", "author", "sender", "recipient", "agent", "version", "index"),
     *("status", "finish_reason", "stop_reason", "stop_sequence", "stop_details", "end_turn", "weight", "train"),
@@ -39,9 +39,9 @@ _ASIDE = {
     *("cache_control", "response_metadata", "context_management", "container"),
 }
 #: So many things that are not understood are kept of one trace: logs are hostile input.
-_MOST_UNKNOWN = 1000
+_MAX_UNKNOWN = 1000
 #: Read at once; with the few KiB that Python takes, a line of a trace would be put together from several reads.
-_BUFFER = 256 << 10
+_READ_SIZE = 256 << 10
 
 
 def base_name(path: Path) -> str:
@@ -56,10 +56,10 @@ def base_name(path: Path) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to read, decompressed if its first bytes say that it is gzip or Zstandard; its errors as ours."""
     try:
-        with path.open("rb", buffering=_BUFFER) as file:
+        with path.open("rb", buffering=_READ_SIZE) as file:
             start = file.read(4)
             file.seek(0)
             if start[:2] == _GZIP:
@@ -67,7 +67,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
                     yield content  # type: ignore[misc]  # a binary file in all but its declared type
             elif start == _ZSTD:
                 with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as content:
-                    yield _Buffered(content)  # type: ignore[misc]  # the part of a binary file that is needed
+                    yield _BufferedStream(content)  # type: ignore[misc]  # the part of a binary file that is needed
             else:
                 yield file
     except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
@@ -77,7 +77,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: {why}; give the path of a readable file") from error
 
 
-class _Buffered:
+class _BufferedStream:
     """Lines from a Zstandard stream, which knows only blocks."""
 
     def __init__(self, stream: Any) -> None:
@@ -108,17 +108,17 @@ class _Buffered:
                 return b"".join(parts)
 
 
-def read_head(path: Path) -> Head:
+def read_head(path: Path) -> FileHead:
     """The beginning of a file."""
-    with _opened(path) as file:
+    with _open_file(path) as file:
         raw = file.read(HEAD_SIZE + 1)
     name = path.name
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
-    return Head(name, raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+    return FileHead(name, raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     """A file in an archive, also where it is compressed with Zstandard, which zipfile has from Python 3.14 on."""
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
@@ -136,7 +136,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def _is_text_alone(value: Any) -> bool:
+def _is_only_text(value: Any) -> bool:
     """Whether a value is a list of nothing but parts of text."""
     return isinstance(value, list) and all(
         isinstance(part, dict) and part.get("type") in ("text", "step-start") for part in value
@@ -152,11 +152,11 @@ class Source:
         reranked: whether a reranker's list replaces its retriever's.
         is_search: which tools are searches, by the caller's choice or by their names.
         summary: where what is left out is counted.
-        read: how many bytes of lines were read so far.
+        bytes_read: how many bytes of lines were read so far.
     """
 
     def __init__(
-        self, path: Path, head: Head, summary: Summary, *,
+        self, path: Path, head: FileHead, summary: Summary, *,
         citations: bool = False, reranked: bool = False, skip: bool = False, is_search: ToolPredicate = is_search_tool,
         span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
     ) -> None:  # fmt: skip
@@ -166,8 +166,8 @@ class Source:
         self.citations = citations
         self.reranked = reranked
         self.is_search = is_search
-        self.read = 0
-        self._unknown: list[Unknown] = []
+        self.bytes_read = 0
+        self._unknown: list[UnknownItem] = []
         self._skip = skip
         self._span = span
         self._line = first_line
@@ -181,7 +181,7 @@ class Source:
     def documents(self) -> Iterator[tuple[Any, str]]:
         """The values in the file, each with its place: of JSON the one, of JSON Lines one a line."""
         if self.head.kind == "jsonl":
-            yield from self._lines()
+            yield from self._read_lines()
             return
         at = f"{self.path}, at "
         try:
@@ -190,34 +190,36 @@ class Source:
             raise InputError(f"{self.path}: is not JSON to its end ({error}); is it cut off?") from None
         yield value, at
 
-    def _lines(self) -> Iterator[tuple[Any, str]]:
+    def _read_lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self._span or (0, None)
-        with _opened(self.path) as file:
+        with _open_file(self.path) as file:
             if start:
                 file.seek(start)
-            while end is None or start + self.read < end:
-                line = file.readline(_LARGEST)
+            while end is None or start + self.bytes_read < end:
+                line = file.readline(_MAX_BYTES)
                 if not line:
                     break
-                self.read += len(line)
+                self.bytes_read += len(line)
                 at, self._line = f"{self.path}, line {self._line}, at ", self._line + 1
-                if len(line) >= _LARGEST:
-                    raise InputError(f"{place(at)}: the line is longer than 1 GiB; write one trace a line")
+                if len(line) >= _MAX_BYTES:
+                    raise InputError(f"{format_place(at)}: the line is longer than 1 GiB; write one trace a line")
                 if line.isspace():
                     continue
                 try:
-                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.read == len(line) else line)
+                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.bytes_read == len(line) else line)
                 except NotJSONError as error:
-                    self._pass_over(InputError(f"{place(at)}: is not JSON ({error}); is the file cut off there?"))
+                    self._raise_or_skip(
+                        InputError(f"{format_place(at)}: is not JSON ({error}); is the file cut off there?")
+                    )
                     self._number += 1
                     continue
                 yield value, at
 
     def bytes(self) -> bytes:
         """The whole file."""
-        with _opened(self.path) as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
+        with _open_file(self.path) as file:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
             raise InputError(
                 f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line"
             )
@@ -230,16 +232,16 @@ class Source:
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path}: is no UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
-    def members(self) -> Iterator[tuple[Any, str]]:
+    def read_members(self) -> Iterator[tuple[Any, str]]:
         """The JSON files in an archive, in the order of their names, each with its name."""
         try:
             with zipfile.ZipFile(self.path) as archive:
                 for info in sorted(archive.infolist(), key=lambda info: info.filename):
                     if not info.filename.endswith(".json"):
                         continue
-                    if info.file_size > _LARGEST:
+                    if info.file_size > _MAX_BYTES:
                         raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
-                    yield loads(_member(archive, info)), info.filename
+                    yield loads(_read_member(archive, info)), info.filename
         except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
         except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:
@@ -254,43 +256,43 @@ class Source:
         """
         for value, at in self.documents():
             if self.head.kind == "jsonl":
-                yield from self.numbered(one, value, at)
+                yield from self.read_numbered(one, value, at)
             elif isinstance(value, list) and not is_one(value):
                 for index, member in enumerate(value):
-                    yield from self.numbered(one, member, f"{at}/{index}")
+                    yield from self.read_numbered(one, member, f"{at}/{index}")
             else:
-                with self.tolerating():
+                with self.handle_errors():
                     if (trace := one(value, at)) is not None:
                         yield trace
 
-    def numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
+    def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         """A trace of a container, with its number; traces left out keep theirs."""
         number, self._number = self._number, self._number + 1
-        with self.tolerating():
+        with self.handle_errors():
             if (trace := one(value, at)) is not None:
                 trace.number = number
                 yield trace
 
     @contextmanager
-    def tolerating(self) -> Iterator[None]:
+    def handle_errors(self) -> Iterator[None]:
         """Pass over what raises an InputError inside, and count it, if the caller asked for errors='skip'."""
         try:
             yield
         except InputError as error:
-            self._pass_over(self._with_cause(error))
+            self._raise_or_skip(self._add_cause(error))
 
-    def _with_cause(self, error: InputError) -> InputError:
+    def _add_cause(self, error: InputError) -> InputError:
         """An error in a trace of which something before was not understood names that, too: it may be the cause."""
         if not self._unknown:
             return error
         first = self._unknown[0]
-        return InputError(f"{error} (before it, at {place(first.at)}: {first.what} is not understood)")
+        return InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
 
-    def _pass_over(self, error: InputError) -> None:
+    def _raise_or_skip(self, error: InputError) -> None:
         if not self._skip:
             raise error
         self._unknown.clear()  # it stands in the trace that is left out
-        self.summary.skip(error)
+        self.summary.count_error(error)
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
         """Say that the trace being read has an item of an unknown kind, or something that is not read.
@@ -300,8 +302,8 @@ class Source:
             at: the place of this one.
             expected: what the format has there.
         """
-        if len(self._unknown) < _MOST_UNKNOWN:
-            self._unknown.append(Unknown(what, at or f"{self.path}, at ", expected))
+        if len(self._unknown) < _MAX_UNKNOWN:
+            self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
     def check_fields(
         self, item: dict[str, Any], known: set[str], at: str, *, of: str, expected: str, needs: str | None = None
@@ -323,12 +325,12 @@ class Source:
             return
         lacks = needs is not None and item.get(needs) is None
         for key, value in item.items():
-            if key in known or key in _ASIDE:
+            if key in known or key in _METADATA_FIELDS:
                 continue
-            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_text_alone(value):
+            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_only_text(value):
                 self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
-    def take_unknown(self) -> tuple[Unknown, ...]:
+    def take_unknown(self) -> tuple[UnknownItem, ...]:
         """Hand out what was not understood since this was last asked for: it belongs to the trace just read."""
         if not self._unknown:
             return ()
@@ -336,6 +338,6 @@ class Source:
         self._unknown.clear()
         return taken
 
-    def passed_over(self) -> None:
+    def count_other_endpoint(self) -> None:
         """Count an exchange with another endpoint."""
         self.summary.passed_over += 1

@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.batch_writing import appended, kind_of_file, part_of
-from goodgain.traces.input.checks import an_object, kind_of
+from goodgain.traces.input.checks import describe, expect_object
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.reading.rows import RESULTS_SCHEMA
 
@@ -68,23 +68,23 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             continue
         at = f"{path}, line {number}, at "
         try:
-            row = an_object(loads(line), at)
+            row = expect_object(loads(line), at)
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
         for name, column in columns.items():
-            column.append(_value(name, row.get(name), at))
+            column.append(_read_value(name, row.get(name), at))
     frame = pl.DataFrame(columns, schema=schema)
     return frame if frame["document"].null_count() < frame.height else frame.drop(_DEDUPLICATED)
 
 
-def _value(name: str, value: Any, at: str) -> Any:
+def _read_value(name: str, value: Any, at: str) -> Any:
     if value is None:
         return None
     if name in ("ids", "fields"):
-        return [{"name": key, "value": str(text)} for key, text in an_object(value, f"{at}/{name}").items()]
+        return [{"name": key, "value": str(text)} for key, text in expect_object(value, f"{at}/{name}").items()]
     if name in _NUMBERS or name in ("score", "confidence"):
         kinds: tuple[type, ...] = (int,) if name in _NUMBERS else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InputError(f"{at}/{name}: expected a number, found {kind_of(value)}; write the results again")
+            raise InputError(f"{at}/{name}: expected a number, found {describe(value)}; write the results again")
         return value
     return value if isinstance(value, str) else str(value)

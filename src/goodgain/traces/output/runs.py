@@ -13,7 +13,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["DEFAULT_TAG", "NormaliseUrl", "systems_in", "to_run"]
+__all__ = ["DEFAULT_TAG", "NormaliseUrl", "list_systems", "to_run"]
 
 #: The tag of a system that neither the log nor the caller names.
 DEFAULT_TAG = "goodgain"
@@ -52,13 +52,13 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = _in_order(_one_system(_rows(results), system))
+    rows = _sort_rows(_select_system(_select_columns(results), system))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
     if not rows.select(found.all()).item():  # of an iteration that found nothing one row stays
         nothing = ~found.any().over("group") & is_first & (pl.col("iteration") > 0)
         rows = rows.filter(found | nothing)
-    rows = _identified(rows, normalise_url)
+    rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
     scored = pl.col("score").is_finite().fill_null(False).all().over("group")
@@ -71,12 +71,12 @@ def to_run(
     )  # fmt: skip
 
 
-def systems_in(frame: pl.DataFrame) -> list[str | None]:
+def list_systems(frame: pl.DataFrame) -> list[str | None]:
     """The systems of a results frame, in order of appearance."""
     return frame["system"].unique(maintain_order=True).to_list() if "system" in frame.columns else [None]
 
 
-def _rows(results: Any) -> pl.DataFrame:
+def _select_columns(results: Any) -> pl.DataFrame:
     """The columns a run is made of, typed."""
     if isinstance(results, pl.DataFrame):
         frame = results
@@ -95,9 +95,9 @@ def _rows(results: Any) -> pl.DataFrame:
     return frame.select(columns)
 
 
-def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
-    rows = rows.with_columns(query=_numbered(rows["query_id"]))
+    rows = rows.with_columns(query=_number_names(rows["query_id"]))
     keys = ("query", "iteration", "search", "rank")
     after = pl.lit(True)
     for name in reversed(keys):
@@ -109,7 +109,7 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(group=new.fill_null(True).cum_sum())
 
 
-def _numbered(names: pl.Series) -> pl.Series:
+def _number_names(names: pl.Series) -> pl.Series:
     """Numbers for names that grow in order of their first appearance."""
     runs = names.rle_id()
     if names.filter((runs.diff() != 0).fill_null(True)).is_unique().all():
@@ -117,8 +117,8 @@ def _numbered(names: pl.Series) -> pl.Series:
     return names.to_frame("name").with_row_index("row").select(pl.col("row").min().over("name")).to_series()
 
 
-def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
-    found = systems_in(frame)
+def _select_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
+    found = list_systems(frame)
     if system is not None:
         if system not in found:
             known = ", ".join(repr(name) for name in found if name is not None) or "none that has a name"
@@ -130,7 +130,7 @@ def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
     return frame
 
 
-def _identified(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
+def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
     """Rows with the name of their document. An own id `-` would mean "nothing found" in a run and names nothing."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
@@ -141,13 +141,13 @@ def _identified(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.D
         # By its name at run time: traces stands beside dedup, not on it.
         normalise_url = importlib.import_module("goodgain.dedup").normalise_url
     names = [
-        _fallback(row, normalise_url) if is_bare else name
+        _make_name(row, normalise_url) if is_bare else name
         for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)
     ]
     return named.with_columns(name=pl.Series(names, dtype=pl.String))
 
 
-def _fallback(row: dict[str, Any], normalise_url: NormaliseUrl | None) -> str:
+def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl | None) -> str:
     if row["url"] and normalise_url is not None and (url := normalise_url(row["url"])):
         return url
     said = [text for text in (row["url"], row["title"], row["snippet"]) if text]

@@ -18,11 +18,11 @@ from typing import Any
 
 import goodgain.traces.formats as folder
 from goodgain.errors import InputError
-from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-__all__ = ["GROUP", "Format", "format_named", "format_of", "formats"]
+__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format"]
 
 GROUP = "goodgain.traces"
 
@@ -33,9 +33,9 @@ class Format:
 
     name: str
     title: str
-    sniff: Callable[[Head], bool]
+    sniff: Callable[[FileHead], bool]
     read: Callable[[Source], Iterator[Trace]]
-    independent: Callable[[Head], bool]
+    independent: Callable[[FileHead], bool]
     iteration: str
     is_plugin: bool
 
@@ -50,14 +50,14 @@ def formats() -> dict[str, Format]:
     found = {}
     for info in pkgutil.iter_modules(folder.__path__):
         module = importlib.import_module(f"{folder.__name__}.{info.name}")
-        found[info.name] = _format(info.name, module, is_plugin=False)
+        found[info.name] = _make_format(info.name, module, is_plugin=False)
     for point in entry_points(group=GROUP):
         if point.name in found:
             raise InputError(
                 f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it"
             )
         try:
-            found[point.name] = _format(point.name, point.load(), is_plugin=True)
+            found[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # whatever a foreign module raises while it is imported
             raise InputError(
                 f"plugin {point.value}: cannot be used as a trace format ({type(error).__name__}: {error}); "
@@ -66,7 +66,7 @@ def formats() -> dict[str, Format]:
     return found
 
 
-def _format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
+def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
     title = (adapter.__doc__ or name).strip().splitlines()[0]
     return Format(
         name, title, adapter.sniff, adapter.read,
@@ -76,7 +76,7 @@ def _format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
     )  # fmt: skip
 
 
-def format_named(name: str) -> Format:
+def get_format(name: str) -> Format:
     """The format of a name.
 
     Raises:
@@ -88,14 +88,14 @@ def format_named(name: str) -> Format:
     return known[name]
 
 
-def format_of(path: Path, head: Head) -> Format:
+def detect_format(path: Path, head: FileHead) -> Format:
     """The one format that claims a file.
 
     Raises:
         InputError: none does, or several do.
     """
     known = formats()
-    claims = [found for found in known.values() if _claims(found, path, head)]
+    claims = [found for found in known.values() if _is_claimed_by(found, path, head)]
     if len(claims) == 1:
         return claims[0]
     if claims:
@@ -104,12 +104,12 @@ def format_of(path: Path, head: Head) -> Format:
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
     raise InputError(
-        f"{path}: is in no known trace format (it looks like {head.looks_like}); give its format with format= "
+        f"{path}: is in no known trace format (it looks like {head.description}); give its format with format= "
         f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
     )
 
 
-def _claims(found: Format, path: Path, head: Head) -> bool:
+def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
     """Whether a format claims a file; a plugin that fails on a file of another format says who it is."""
     try:
         return found.sniff(head)

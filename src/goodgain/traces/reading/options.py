@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from goodgain.errors import InputError
 from goodgain.traces.model import Trace
-from goodgain.traces.reading.known_formats import format_named
+from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import ToolPredicate, tool_predicate
+from goodgain.traces.tools import ToolPredicate, make_tool_predicate
 
 __all__ = ["QueryId", "ReadOptions"]
 
@@ -65,15 +65,15 @@ class ReadOptions:
                 said = ", ".join(repr(choice) for choice in choices if choice is not None)
                 raise InputError(f"{name}={value!r} is not known; say {said}")
         if self.format != "auto":
-            format_named(self.format)
+            get_format(self.format)
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that gives its results, or None")
-        tool_predicate(self.tools)
+        make_tool_predicate(self.tools)
 
     @property
     def is_search_tool(self) -> ToolPredicate:
         """The predicate that `tools` means."""
-        return tool_predicate(self.tools)
+        return make_tool_predicate(self.tools)
 
     @property
     def choices(self) -> list[str]:

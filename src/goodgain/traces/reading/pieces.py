@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import read_head
-from goodgain.traces.reading.known_formats import Format, format_named, format_of
+from goodgain.traces.reading.known_formats import Format, detect_format, get_format
 
-__all__ = ["Paths", "Piece", "Task", "head_and_format", "tasks", "trace_files"]
+__all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks", "read_head_and_format"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_TASK_SIZE, _BUFFER = 16 << 20, 256 << 10
+_TASK_SIZE, _READ_SIZE = 16 << 20, 256 << 10
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval", ".gz", ".zst")
 
 
@@ -37,7 +37,7 @@ class Task(NamedTuple):
     pieces: list[Piece]
 
 
-def trace_files(paths: Paths) -> list[Path]:
+def find_trace_files(paths: Paths) -> list[Path]:
     """The files that paths name: themselves, and of a directory those in it whose names end as traces do.
 
     Raises:
@@ -67,19 +67,19 @@ def trace_files(paths: Paths) -> list[Path]:
     return found
 
 
-def head_and_format(path: Path, name: str) -> tuple[Head, Format]:
+def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
     """The head of a file, and its format: the one named, or the one that claims it."""
     head = read_head(path)
-    return head, format_of(path, head) if name == "auto" else format_named(name)
+    return head, detect_format(path, head) if name == "auto" else get_format(name)
 
 
-def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
+def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
     """What there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
     pieces: list[Piece] = []
     waiting = 0
     for path in files:
         size = path.stat().st_size
-        if apart and size > 2 * _TASK_SIZE and (parts := _split(path, format_name)):
+        if apart and size > 2 * _TASK_SIZE and (parts := _split_file(path, format_name)):
             if pieces:
                 yield Task(pieces)
                 pieces, waiting = [], 0
@@ -94,21 +94,21 @@ def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]
         yield Task(pieces)
 
 
-def _split(path: Path, format_name: str) -> Iterator[Piece] | None:
+def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
     """The pieces of a file whose lines are traces, or None if it has to be read in one go."""
     with path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".zst":
             return None
-    head, found = head_and_format(path, format_name)
+    head, found = read_head_and_format(path, format_name)
     if head.kind != "jsonl" or not found.independent(head):
         return None
-    return _line_ranges(path, found.name)
+    return _split_lines(path, found.name)
 
 
-def _line_ranges(path: Path, format_name: str) -> Iterator[Piece]:
+def _split_lines(path: Path, format_name: str) -> Iterator[Piece]:
     """Ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
     start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
-    with path.open("rb", buffering=_BUFFER) as file:
+    with path.open("rb", buffering=_READ_SIZE) as file:
         for line_number, line in enumerate(file, start=1):
             size += len(line)
             traces += not line.isspace()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.traces.input.checks import place
+from goodgain.traces.input.checks import format_place
 from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.summary import Summary
-from goodgain.traces.tool_outputs.keys import text_of
-from goodgain.traces.tool_outputs.outcomes import says_nothing_found
+from goodgain.traces.tool_outputs.objects import join_texts
+from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.readers import Outcome, read_output
 
-__all__ = ["Query", "UnrecordedError", "check_blank", "queries_in"]
+__all__ = ["Query", "UnrecordedError", "check_blank", "read_queries"]
 
 #: Where the summary counts searches without results, by their status.
-_COUNTED = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
+_COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
 _UNPARSED_REMEDY = "read it with parse=, or say with tools= which tools search"
 _ANSWER_REMEDY = "was the log cut off before the answer?"
 
@@ -30,23 +30,23 @@ class Query(NamedTuple):
     left_out: bool
 
 
-def queries_in(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
+def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
     """The queries of a trace, which are its last turn or all its turns.
 
     Raises:
         InputError: a search's results cannot be read, or are not recorded, and the options say to raise.
     """
     used = trace.turns if options.turns == "all" else trace.turns[-1:]
-    read = [_query(trace, turn, options, iteration, summary) for turn in used]
+    read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     for unknown in trace.unknown:
-        summary.not_understood(unknown.what, place(unknown.at))
+        summary.count_unknown(unknown.what, format_place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
     return read
 
 
-def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
+def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     is_search = options.is_search_tool
     iterations: list[list[SearchCall]] = []
     skipped = unparsed = 0
@@ -58,8 +58,10 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
             if not (is_search(call.tool) if counts is None else counts):
                 summary.skipped_tools[call.tool] += 1
                 continue
-            search = _search(call, options, summary) if isinstance(call, ToolCall) else _checked(call, options)
-            _count(search, summary)
+            search = (
+                _read_search(call, options, summary) if isinstance(call, ToolCall) else _check_search(call, options)
+            )
+            _count_search(search, summary)
             searches.append(search)
         if not searches:
             continue
@@ -91,32 +93,32 @@ def _check_understood(trace: Trace, turn: Turn) -> None:
         first = trace.unknown[0]
         expected = f" (expected: {first.expected})" if first.expected else ""
         raise InputError(
-            f"{place(first.at)}: {first.what} is not understood{expected}, and no search was found in turn "
+            f"{format_place(first.at)}: {first.what} is not understood{expected}, and no search was found in turn "
             f"{turn.index} of the trace, so that it may have been one; name the format with format=, write the log in a "
             "format that is read, or pass over such traces with errors='skip'"
         )
 
 
-def _search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    outcome = _outcome(call, options)
+def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
+    outcome = _read_outcome(call, options)
     if outcome.status in ("unrecorded", "unparsed"):
         if call.may_lack and outcome.status == "unrecorded" and options.unrecorded == "raise":
             summary.blank += 1
-            summary.first_blank = summary.first_blank or place(call.at)
+            summary.first_blank = summary.first_blank or format_place(call.at)
         else:
-            _insist(call, outcome.status, call.remedy, options)
+            _raise_if_lacking(call, outcome.status, call.remedy, options)
     asked = call.queries if call.queries is not None else call.arguments
     return SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
 
 
-def _checked(call: SearchCall, options: ReadOptions) -> SearchCall:
+def _check_search(call: SearchCall, options: ReadOptions) -> SearchCall:
     """A search that a format has read by itself."""
-    _insist(call, call.status, "", options)
+    _raise_if_lacking(call, call.status, "", options)
     return call
 
 
-def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: ReadOptions) -> None:
-    where = f"{place(call.at)}: the search with {call.tool!r}"
+def _raise_if_lacking(call: ToolCall | SearchCall, status: str, remedy: str, options: ReadOptions) -> None:
+    where = f"{format_place(call.at)}: the search with {call.tool!r}"
     if status == "unrecorded" and options.unrecorded == "raise":
         raise UnrecordedError(
             f"{where} was made, but what it returned is not in the log ({remedy or _ANSWER_REMEDY}); "
@@ -144,7 +146,7 @@ class UnrecordedError(InputError):
     """A search whose results the log lacks; errors='skip' does not pass over it: that would falsify every measure."""
 
 
-def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
+def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     """What became of a call. A list of results stands, whatever else the log says of the call."""
     if call.output is not UNANSWERED and call.spare is UNANSWERED and not call.failed:
         return read_output(call.output, call.at, parse=options.parse, doc_type=call.doc_type)
@@ -158,13 +160,13 @@ def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     if outcome.results:
         return outcome
     if call.failed:
-        return Outcome("empty" if says_nothing_found(text_of(call.output) or "") else "error")
+        return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
     return Outcome("unrecorded") if call.output is UNANSWERED and call.spare is UNANSWERED else outcome
 
 
-def _count(search: SearchCall, summary: Summary) -> None:
+def _count_search(search: SearchCall, summary: Summary) -> None:
     summary.searches[search.tool] += 1
     summary.results += len(search.results)
     if search.status != "ok":
-        name = _COUNTED[search.status]
+        name = _COUNTER_NAMES[search.status]
         setattr(summary, name, getattr(summary, name) + 1)

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["NO_TYPES", "Plan", "plain", "plain_keys", "plan_of", "snake_case"]
+__all__ = ["NOT_DOCUMENT_TYPES", "KeyPlan", "make_key_plan", "normalise_key", "normalise_keys", "snake_case"]
 
 #: What a Result's field may be called, the best first.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -41,8 +41,8 @@ _CONTAINERS = (
 #: Text that names where a document is from: its URL if it is one.
 _SOURCES = ("source",)
 #: Words under `type` that name the envelope, not the kind of document.
-NO_TYPES = {"document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation"}
-NO_TYPES |= {"constructor", "organic", "text_node", "resource", "resource_link"}
+NOT_DOCUMENT_TYPES = {"document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation"}
+NOT_DOCUMENT_TYPES |= {"constructor", "organic", "text_node", "resource", "resource_link"}
 #: Names of fields that formats spell in their own ways.
 _FIELD_NAMES = dict.fromkeys(("date_published", "published_date", "published_at", "publish_date"), "published")
 #: Ids whose names do not end like one.
@@ -54,7 +54,7 @@ _SIGNS = re.compile(r"[^a-z0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def plain(key: str) -> str:
+def normalise_key(key: str) -> str:
     """A key as the tables of names spell it: lower case, letters and digits only."""
     return _SIGNS.sub("", key.lower())
 
@@ -65,12 +65,12 @@ def snake_case(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def plain_keys(keys: tuple[str, ...]) -> frozenset[str]:
+def normalise_keys(keys: tuple[str, ...]) -> frozenset[str]:
     """The keys of an object, as the tables of names spell them."""
-    return frozenset(map(plain, keys))
+    return frozenset(map(normalise_key, keys))
 
 
-class Plan(NamedTuple):
+class KeyPlan(NamedTuple):
     """How to read objects with one set of keys: for each field its keys, the best first.
 
     `straight` are the keys of doc_id, url, title, snippet and score where each has one at most and nothing else is to
@@ -90,10 +90,10 @@ class Plan(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def plan_of(keys: tuple[str, ...]) -> Plan:
+def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
     names: dict[str, list[str]] = {}
     for key in keys:
-        names.setdefault(plain(key), []).append(key)
+        names.setdefault(normalise_key(key), []).append(key)
     found = {
         field: tuple(key for synonym in synonyms for key in names.get(synonym, ()))
         for field, synonyms in _SYNONYMS.items()
@@ -102,11 +102,14 @@ def plan_of(keys: tuple[str, ...]) -> Plan:
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
-        if key not in read and (name := snake_case(key)) and name not in _DROPPED and plain(key) not in _CONTAINERS
+        if key not in read
+        and (name := snake_case(key))
+        and name not in _DROPPED
+        and normalise_key(key) not in _CONTAINERS
     )
     nested = {"containers": _CONTAINERS, "sources": _SOURCES}
     lists = {field: tuple(key for name in of for key in names.get(name, ())) for field, of in nested.items()}
     fields = ("doc_id", "url", "title", "snippet", "score")
     simple = not (others or found["type"] or any(lists.values())) and all(len(found[field]) < 2 for field in fields)
     straight = tuple(found[field][0] if found[field] else None for field in fields) if simple else None
-    return Plan(**found, **lists, others=others, straight=straight)
+    return KeyPlan(**found, **lists, others=others, straight=straight)

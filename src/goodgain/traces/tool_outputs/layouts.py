@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 
 from goodgain.traces.model import Pairs, Result
-from goodgain.traces.tool_outputs.key_names import plain
-from goodgain.traces.tool_outputs.keys import result_of
+from goodgain.traces.tool_outputs.key_names import normalise_key
+from goodgain.traces.tool_outputs.objects import read_object
 
-__all__ = ["results_in_text"]
+__all__ = ["read_text_list"]
 
 #: `1. [title](url)`, `1. <docid: 123> [title]`, `1. [title]`.
 _NUMBERED = re.compile(r"(?P<n>\d{1,4})[.)] +(?:<docid: *(?P<id>[^>\n]+)> *)?(?P<rest>\[.*)")
@@ -44,7 +44,7 @@ _LABELS = {
 }
 
 
-def results_in_text(text: str) -> list[Result] | None:
+def read_text_list(text: str) -> list[Result] | None:
     """The results a text lists, or None where it is no list in a known layout."""
     text = _HEADING.sub("", text, count=1)
     for layout in _LAYOUTS:
@@ -53,7 +53,7 @@ def results_in_text(text: str) -> list[Result] | None:
     return None
 
 
-def _numbered(text: str) -> list[Result] | None:
+def _read_numbered(text: str) -> list[Result] | None:
     """`1. [title](url)` and below it the snippet, counted from 1 without a gap; a heading may stand above."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
@@ -68,11 +68,11 @@ def _numbered(text: str) -> list[Result] | None:
     for rank, (item, lines) in enumerate(found, start=1):
         if (head := _LINK.match(item["rest"]) or _BRACKETS.match(item["rest"])) is None:
             return None
-        results.append(_result(rank, head, lines, doc_id=item["id"]))
+        results.append(_make_result(rank, head, lines, doc_id=item["id"]))
     return results
 
 
-def _links(text: str) -> list[Result] | None:
+def _read_links(text: str) -> list[Result] | None:
     """`[title](url)` on a line of its own, and below it the snippet; a heading may stand above."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
@@ -82,10 +82,10 @@ def _links(text: str) -> list[Result] | None:
             found[-1][1].append(line)
         elif not _is_heading(line):
             return None
-    return [_result(rank, head, lines) for rank, (head, lines) in enumerate(found, start=1)]
+    return [_make_result(rank, head, lines) for rank, (head, lines) in enumerate(found, start=1)]
 
 
-def _docs(text: str) -> list[Result] | None:
+def _read_docs(text: str) -> list[Result] | None:
     """`Doc 1(Title: "t") text`, one a line or more."""
     found: list[list[str]] = []
     for line in text.strip().splitlines():
@@ -98,15 +98,15 @@ def _docs(text: str) -> list[Result] | None:
             return None
     results = []
     for rank, lines in enumerate(found, start=1):
-        title, rest = _titled(lines[0])
-        address, said = _addressed([rest, *lines[1:]])
+        title, rest = _split_title(lines[0])
+        address, said = _split_address([rest, *lines[1:]])
         url = address if address and "://" in address else None
         snippet = "\n".join(said).strip()
         results.append(Result(rank, None if url else address, url=url, title=title or None, snippet=snippet or None))
     return results
 
 
-def _addressed(lines: list[str]) -> tuple[str | None, list[str]]:
+def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
     """What a document's `URL:` line names, and the other lines; it is the first line with text, or the last."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
@@ -115,7 +115,7 @@ def _addressed(lines: list[str]) -> tuple[str | None, list[str]]:
     return None, lines
 
 
-def _titled(text: str) -> tuple[str, str]:
+def _split_title(text: str) -> tuple[str, str]:
     """The title up to its closing bracket, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
     if text.startswith('"') and (end := text.find('")')) > 0:
         return text[1:end], text[end + 2 :]
@@ -127,7 +127,7 @@ def _titled(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _blocks(text: str) -> list[Result] | None:
+def _read_blocks(text: str) -> list[Result] | None:
     """Blocks of `Title: ...`, `URL: ...`, `Content: ...`; a block begins where a label comes that it has already.
 
     The last label of a block owns every line up to the next block: pages have lines with a colon in them.
@@ -136,7 +136,7 @@ def _blocks(text: str) -> list[Result] | None:
     first = ""
     for line in text.strip().splitlines():
         found = _LABEL.match(line)
-        name = _LABELS.get(plain(found["label"])) if found else None
+        name = _LABELS.get(normalise_key(found["label"])) if found else None
         if found is None or name is None:
             if blocks:
                 next(reversed(blocks[-1].values())).append(line)
@@ -153,11 +153,11 @@ def _blocks(text: str) -> list[Result] | None:
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
-    results = [result_of(item, rank, "text") for rank, item in enumerate(objects, start=1)]
+    results = [read_object(item, rank, "text") for rank, item in enumerate(objects, start=1)]
     return None if None in results else [result for result in results if result is not None]
 
 
-def _result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
+def _make_result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
     """A result from its heading line and the lines below: notes such as the date first, then the snippet."""
     fields: Pairs = ()
     while lines and (not lines[0].strip() or _NOTES.match(lines[0])):
@@ -182,4 +182,4 @@ def _is_heading(line: str) -> bool:
     return len(line) <= 500 and line.endswith(":") and ("result" in line.lower() or "found" in line.lower())
 
 
-_LAYOUTS: tuple[Callable[[str], list[Result] | None], ...] = (_numbered, _docs, _blocks, _links)
+_LAYOUTS: tuple[Callable[[str], list[Result] | None], ...] = (_read_numbered, _read_docs, _read_blocks, _read_links)

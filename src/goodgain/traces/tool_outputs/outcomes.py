@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["says_failed", "says_nothing_found"]
+__all__ = ["is_failure", "is_nothing_found"]
 
 #: How the texts of failed searches begin.
 _FAILURES = (
@@ -35,18 +35,18 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_LONGEST_NOTHING = 1000
+_MAX_LENGTH = 1000
 #: What was asked for, which may be an address.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 
 
-def says_failed(text: str) -> bool:
+def is_failure(text: str) -> bool:
     """Whether a text begins like a known failure."""
     return text.startswith(_FAILURES)
 
 
-def says_nothing_found(text: str) -> bool:
+def is_nothing_found(text: str) -> bool:
     """Whether a text says, and says first, that nothing was found; one that goes on to name addresses does not."""
-    if len(text) > _LONGEST_NOTHING or _NOTHING.match(text) is None:
+    if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
         return False
     return "://" not in _QUOTED.sub("", text)

@@ -14,24 +14,24 @@ from typing import Annotated, Any
 import msgspec
 
 from goodgain.traces.model import Result
-from goodgain.traces.tool_outputs.key_names import plan_of
-from goodgain.traces.tool_outputs.keys import result_of
+from goodgain.traces.tool_outputs.key_names import make_key_plan
+from goodgain.traces.tool_outputs.objects import read_object
 
-__all__ = ["plain_results", "remember_keys"]
+__all__ = ["decode_plain_list", "remember_keys"]
 
 #: How far into a text its first key is looked for, and how many ways to begin are remembered: logs are hostile input.
-_LONGEST_START = 64
-_MOST_STARTS = 64
+_MAX_PREFIX = 64
+_MAX_PREFIXES = 64
 
-_Said = Annotated[str, msgspec.Meta(min_length=1)]
+_NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
 #: The value of a key such as `rank`, which says nothing of the document.
-_Unread = int | float | str | None
+_Ignored = int | float | str | None
 #: A field of a result: its type, and what stands for it where the object lacks it.
 _FIELDS: tuple[tuple[str, Any, Any], ...] = (
-    ("doc_id", _Said, msgspec.NODEFAULT),
+    ("doc_id", _NonEmptyText, msgspec.NODEFAULT),
     ("url", str | None, None),
-    ("title", _Said, msgspec.NODEFAULT),
-    ("snippet", _Said, msgspec.NODEFAULT),
+    ("title", _NonEmptyText, msgspec.NODEFAULT),
+    ("snippet", _NonEmptyText, msgspec.NODEFAULT),
     ("score", float | None, None),
 )
 
@@ -39,9 +39,9 @@ _Decode = Callable[[str], list[Any]]
 _decoders: dict[str, _Decode | None] = {}
 
 
-def plain_results(text: str, doc_type: str | None) -> tuple[Result, ...] | None:
+def decode_plain_list(text: str, doc_type: str | None) -> tuple[Result, ...] | None:
     """The results in a text that begins as one with such results did; None: read it by the general chain."""
-    decode = _decoders.get(_start(text))
+    decode = _decoders.get(_first_key_prefix(text))
     if decode is None:
         return None
     try:
@@ -54,7 +54,7 @@ def plain_results(text: str, doc_type: str | None) -> tuple[Result, ...] | None:
         title, snippet, url = item.title, item.snippet, item.url
         if title[0] in "\"'" or snippet.startswith("http"):  # quotes are taken off, and an address is no text
             fields = {"doc_id": item.doc_id, "url": url, "title": title, "snippet": snippet, "score": item.score}
-            if (result := result_of(fields, rank, "", doc_type)) is None:
+            if (result := read_object(fields, rank, "", doc_type)) is None:
                 return None
             add(result)
             continue
@@ -66,28 +66,28 @@ def plain_results(text: str, doc_type: str | None) -> tuple[Result, ...] | None:
 
 def remember_keys(text: str, members: Any) -> None:
     """Take note of the keys in a text that the general chain has to read, for those that begin alike."""
-    start = _start(text)
-    if (start in _decoders or len(_decoders) < _MOST_STARTS) and members and set(map(type, members)) == {dict}:
+    start = _first_key_prefix(text)
+    if (start in _decoders or len(_decoders) < _MAX_PREFIXES) and members and set(map(type, members)) == {dict}:
         keys: dict[str, Any] = {}
         for member in members:
             keys |= member
-        _decoders[start] = _decoder(tuple(keys))
+        _decoders[start] = _make_decoder(tuple(keys))
 
 
-def _start(text: str) -> str:
+def _first_key_prefix(text: str) -> str:
     """A text up to the colon behind its first key."""
-    return text[: text.find(":", 0, _LONGEST_START) + 1]
+    return text[: text.find(":", 0, _MAX_PREFIX) + 1]
 
 
-@lru_cache(maxsize=_MOST_STARTS)
-def _decoder(keys: tuple[str, ...]) -> _Decode | None:
+@lru_cache(maxsize=_MAX_PREFIXES)
+def _make_decoder(keys: tuple[str, ...]) -> _Decode | None:
     """What decodes lists of objects with these keys, of which those that only may be there can also be missing."""
-    straight = plan_of(keys).straight
+    straight = make_key_plan(keys).straight
     if straight is None or None in (straight[0], *straight[2:4]):
         return None
     named = {name: key for (name, _, _), key in zip(_FIELDS, straight, strict=True) if key is not None}
     passed_over = {f"passed_over_{index}": key for index, key in enumerate(keys) if key not in straight}
-    fields = [*_FIELDS, *((name, _Unread, None) for name in passed_over)]
+    fields = [*_FIELDS, *((name, _Ignored, None) for name in passed_over)]
     item = msgspec.defstruct(
         "Item", fields, rename=named | passed_over, kw_only=True, forbid_unknown_fields=True, gc=False
     )

@@ -8,19 +8,19 @@ from typing import Any
 
 from goodgain.traces.input.json_text import NotJSONError, loads
 
-__all__ = ["HEAD_SIZE", "Head"]
+__all__ = ["HEAD_SIZE", "FileHead"]
 
 HEAD_SIZE = 256 * 1024
 _JSON_LINES = (".jsonl", ".ndjson")
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-_ZIP = b"PK\x03\x04"
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that hold no text, by how they begin.
-_OTHERS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
 _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
-class Head:
+class FileHead:
     """The first 256 KiB of a file, decompressed.
 
     Attributes:
@@ -37,7 +37,7 @@ class Head:
     @cached_property
     def kind(self) -> str:
         """What the file holds: `json` (one value), `jsonl` (a value a line), `zip` or `text`."""
-        if self.raw.startswith(_ZIP):
+        if self.raw.startswith(_ZIP_SIGNATURE):
             return "zip"
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
@@ -50,7 +50,7 @@ class Head:
         try:
             loads(first)
         except NotJSONError:
-            return "text" if start.startswith(b"[") and not _opens_json(start) else "json"
+            return "text" if start.startswith(b"[") and not _is_list_start(start) else "json"
         return "jsonl"
 
     @cached_property
@@ -58,7 +58,7 @@ class Head:
         """The value of a `json` file; of a longer file, as much of it as the head holds. None if it is no JSON."""
         if self.kind != "json":
             return None
-        return _as_far_as_it_goes(self.raw, whole=self.whole)
+        return _parse_prefix(self.raw, whole=self.whole)
 
     @cached_property
     def records(self) -> list[Any]:
@@ -72,7 +72,7 @@ class Head:
         for number, line in enumerate(lines):
             cut = number == len(lines) - 1 and not self.whole
             if not cut or number == 0:
-                values.append(_as_far_as_it_goes(line, whole=not cut))
+                values.append(_parse_prefix(line, whole=not cut))
         return values
 
     @cached_property
@@ -85,13 +85,13 @@ class Head:
         return found
 
     @property
-    def looks_like(self) -> str:
+    def description(self) -> str:
         """What the file holds, in words for an error: `jsonl, objects with the keys type, message, sessionId`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
             return f"{self.kind}, objects with the keys {keys}"
-        for start, name in _OTHERS.items():
+        for start, name in _BINARY_FORMATS.items():
             if self.raw.startswith(start):
                 return name
         if self.kind == "text" and _EVENTS.match(self.raw):
@@ -104,12 +104,12 @@ class Head:
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
 
 
-def _opens_json(start: bytes) -> bool:
+def _is_list_start(start: bytes) -> bool:
     """Whether what follows a `[` can be a value of JSON."""
     return start[1:].lstrip()[:1] in (b"{", b"[", b'"', b"]") or start[1:].lstrip()[:1].isdigit()
 
 
-def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
+def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
     try:
         return loads(raw)
     except NotJSONError:
@@ -118,7 +118,7 @@ def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
     text = raw.decode("utf-8", "ignore")
     closing: list[str] = []
     cut, open_there = 0, ""
-    for mark in _MARKS.finditer(text):
+    for mark in _JSON_TOKENS.finditer(text):
         sign = mark.group()
         if sign in "{[":
             closing.append("}" if sign == "{" else "]")

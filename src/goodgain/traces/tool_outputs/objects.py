@@ -9,15 +9,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from goodgain.traces.input.checks import id_text, number, wrong
+from goodgain.traces.input.checks import as_number, expect_id, unexpected_value
 from goodgain.traces.model import Pairs, Result
-from goodgain.traces.tool_outputs.key_names import NO_TYPES, plan_of, snake_case
+from goodgain.traces.tool_outputs.key_names import NOT_DOCUMENT_TYPES, make_key_plan, snake_case
 
-__all__ = ["has_identity", "result_of", "results_of", "text_of"]
+__all__ = ["has_identity", "join_texts", "read_object", "read_objects"]
 
 #: What is far too long to keep.
-_LONGEST_FIELD = 1000
-_DEEPEST = 4
+_MAX_FIELD_LENGTH = 1000
+_MAX_DEPTH = 4
 _QUOTES = ("", '"', "'")
 
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
@@ -25,7 +25,7 @@ _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
 Object = dict[str, Any]
 
 
-def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
+def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
     """The results that objects describe, ranked as they stand; None if one of them describes none.
 
     Objects whose keys and values are plain, nearly all, are read right here: this loop is most of the time of reading.
@@ -41,7 +41,7 @@ def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tup
     for rank, item in enumerate(items, start=1):
         keys = tuple(item)
         if keys != last:
-            last, straight = keys, plan_of(keys).straight
+            last, straight = keys, make_key_plan(keys).straight
             if straight is not None:
                 for_id, for_url, for_title, for_snippet, for_score = straight
         if straight is not None and for_id and for_title and for_snippet:
@@ -58,14 +58,14 @@ def results_of(items: list[Object], at: str, doc_type: str | None = None) -> tup
             ):
                 add(Result(rank, doc_id, (), url.strip() or None, title, snippet, score, doc_type))
                 continue
-        found = result_of(item, rank, at, doc_type)
+        found = read_object(item, rank, at, doc_type)
         if found is None:
             return None
         add(found)
     return tuple(results)
 
 
-def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
+def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
     """The result an object describes, or None where it has neither id, URL, title nor text.
 
     Raises:
@@ -75,39 +75,39 @@ def result_of(item: Object, rank: int, at: str, doc_type: str | None = None) -> 
     ids: Pairs = ()
     fields: Pairs = ()
     todo = [item]
-    for depth in range(_DEEPEST):
+    for depth in range(_MAX_DEPTH):
         inner: list[Object] = []
         for part in todo:
-            plan = plan_of(tuple(part))
-            doc_id = doc_id or _first(part, plan.doc_id, id_text, at)
-            url = url or _first(part, plan.url, _url, at) or _url_in(part, plan.sources)
-            title = title or _first(part, plan.title, _text, at)
-            snippet = snippet or _first(part, plan.snippet, _snippet, at)
-            score = _first(part, plan.score, _score, at) if score is None else score
-            kind = kind or _first(part, plan.type, _type, at)
+            plan = make_key_plan(tuple(part))
+            doc_id = doc_id or _read_first(part, plan.doc_id, expect_id, at)
+            url = url or _read_first(part, plan.url, _read_url, at) or _find_url(part, plan.sources)
+            title = title or _read_first(part, plan.title, _read_text, at)
+            snippet = snippet or _read_first(part, plan.snippet, _read_snippet, at)
+            score = _read_first(part, plan.score, _read_score, at) if score is None else score
+            kind = kind or _read_first(part, plan.type, _read_type, at)
             if plan.others:
-                new_ids, new_fields = _rest(part, plan.others)
+                new_ids, new_fields = _read_others(part, plan.others)
                 ids, fields = ids + new_ids, fields + new_fields
             if plan.containers:
                 inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
-        if not inner or depth == _DEEPEST - 1:
+        if not inner or depth == _MAX_DEPTH - 1:
             break
         todo = inner
     if doc_id is None and url is None and title is None and snippet is None:
         return None
     if title is None and snippet is not None and snippet.startswith("---\n"):
-        title, fields = _front_matter(snippet, fields)
-    return Result(rank, doc_id, ids, url, _unquoted(title), snippet, score, doc_type or kind, fields)
+        title, fields = _read_front_matter(snippet, fields)
+    return Result(rank, doc_id, ids, url, _strip_quotes(title), snippet, score, doc_type or kind, fields)
 
 
 def has_identity(item: Object) -> bool:
     """Whether an object alone, outside a list, is surely a result: it has an id or a URL, and says something."""
-    plan = plan_of(tuple(item))
+    plan = make_key_plan(tuple(item))
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
     return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
 
 
-def text_of(value: Any) -> str | None:
+def join_texts(value: Any) -> str | None:
     """The text of a value: text itself, a number, or the joined texts of a list of texts and text parts."""
     if isinstance(value, str):
         return value or None
@@ -119,7 +119,7 @@ def text_of(value: Any) -> str | None:
     return None
 
 
-def _first(part: Object, keys: tuple[str, ...], read: Callable[[Any, str], Any], at: str) -> Any:
+def _read_first(part: Object, keys: tuple[str, ...], read: Callable[[Any, str], Any], at: str) -> Any:
     for key in keys:
         value = part[key]
         if value is not None and (found := read(value, at)) is not None:
@@ -127,15 +127,15 @@ def _first(part: Object, keys: tuple[str, ...], read: Callable[[Any, str], Any],
     return None
 
 
-def _url(value: Any, at: str) -> str | None:
+def _read_url(value: Any, at: str) -> str | None:
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, (list, dict)):
         return None  # a thumbnail, a list of links: not this document's address
-    raise wrong(at, "a URL as text", value)
+    raise unexpected_value(at, "a URL as text", value)
 
 
-def _url_in(part: Object, keys: tuple[str, ...]) -> str | None:
+def _find_url(part: Object, keys: tuple[str, ...]) -> str | None:
     for key in keys:
         value = part[key]
         if isinstance(value, str) and value.startswith(("http://", "https://")):
@@ -143,27 +143,27 @@ def _url_in(part: Object, keys: tuple[str, ...]) -> str | None:
     return None
 
 
-def _text(value: Any, _: str) -> str | None:
-    return text_of(value)
+def _read_text(value: Any, _: str) -> str | None:
+    return join_texts(value)
 
 
-def _snippet(value: Any, _: str) -> str | None:
-    text = text_of(value)
+def _read_snippet(value: Any, _: str) -> str | None:
+    text = join_texts(value)
     if text is None or (len(text) < 2048 and text.startswith(("http://", "https://")) and " " not in text):
         return None  # a bare address under `document` or `content` is no text of it
     return text
 
 
-def _score(value: Any, _: str) -> float | None:
-    return number(value)
+def _read_score(value: Any, _: str) -> float | None:
+    return as_number(value)
 
 
-def _type(value: Any, _: str) -> str | None:
+def _read_type(value: Any, _: str) -> str | None:
     name = snake_case(value) if isinstance(value, str) else None
-    return None if not name or name in NO_TYPES else name
+    return None if not name or name in NOT_DOCUMENT_TYPES else name
 
 
-def _rest(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
+def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
     """What else an object says in words or numbers: domain-specific ids, and fields."""
     ids: list[tuple[str, str]] = []
     fields: list[tuple[str, str]] = []
@@ -174,12 +174,12 @@ def _rest(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pair
         if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
             continue
         text = value if isinstance(value, str) else str(value)
-        if len(text) <= _LONGEST_FIELD:
+        if len(text) <= _MAX_FIELD_LENGTH:
             (ids if is_id else fields).append((name, text))
     return tuple(ids), tuple(fields)
 
 
-def _front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
+def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
     """Title and date of a text that opens with `---`, `title: T`, `date: D`, `---`."""
     title = None
     if head := _FRONT_MATTER.match(snippet):
@@ -192,7 +192,7 @@ def _front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
     return title, fields
 
 
-def _unquoted(title: str | None) -> str | None:
+def _strip_quotes(title: str | None) -> str | None:
     """A title without one pair of quotes around it."""
     if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
         return title[1:-1]
