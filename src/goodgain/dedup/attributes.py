@@ -30,7 +30,7 @@ _URL = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 
 def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The ids and fields: those that some type uses in a column each, all others in one column `rest`."""
+    """Return the ids and fields: those that some type uses in a column each, all others in one column `rest`."""
     bags = [_to_long_table(rows, name) for name in ("ids", "fields")]
     pairs = pl.concat(bags).drop_nulls()
     names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}

@@ -30,7 +30,7 @@ class SkippedPairs:
 def candidate_pairs(
     keys: pl.DataFrame, records: Records, policy: Policy, limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """The pairs `left < right` of records that share a key, each once; and what was cut.
+    """Return the pairs `left < right` of records that share a key, each once; and what was cut.
 
     A bucket is all records of one key. Where it would give more than `limit` pairs, its records are put in an order in
     which like stands beside like, and each is compared with the nearest only.
@@ -49,7 +49,7 @@ def candidate_pairs(
 
 
 def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    """The keys, and whether the record is settled there: of two settled ones, nothing is left to find out.
+    """Return the keys, and whether the record is settled there: of two settled ones, nothing is left to find out.
 
     A URL that names its document whatever it is compared with settles it: results of one page meet under the page's
     key, and those of two pages are different. So what shares no more than a title need not be compared.
@@ -110,7 +110,7 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """The record of each span with each of the `width` members from `begin` on, the smaller number left."""
+    """Return the record of each span with each of the `width` members from `begin` on, the smaller number left."""
     widths = spans["width"].to_numpy()
     left = np.repeat(spans["record"].to_numpy(), widths)
     shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)

@@ -59,7 +59,7 @@ class Deduplication:
         return explain(self._rows, self._records, self.policy, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
-        """How well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
+        """Return how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
         `gold` is a column of the frame, or one group a row (null: not to be counted). Groups are within a query.
         """
@@ -151,7 +151,7 @@ def _mark_apart(records: Records, policy: Policy) -> Records:
 
 
 def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
-    """The rows that hold a result, in the order of their runs, each with its document and first occurrence."""
+    """Return the rows that hold a result, in the order of their runs, each with its document and first occurrence."""
     found = rows.select("row", "scope", "query_id", "system", *RUN_ORDER).with_columns(record=records.of_row)
     found = found.filter(pl.col("record").is_not_null()).sort("system", *RUN_ORDER, "row", nulls_last=True)
     found = found.with_columns(document=name_documents(records, groups, found))
@@ -165,7 +165,7 @@ def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> 
 def _add_rules(
     found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
 ) -> pl.DataFrame:
-    """The rule that makes each repeat the same as its first occurrence; where it is so by way of others, the rule
+    """Return the rule that makes each repeat the same as its first occurrence; where it is so by way of others, the rule
     that ties it to these most surely."""
     ties = found.filter(pl.col("duplicate_of").is_not_null()).select(
         "first_record", "record", left=pl.min_horizontal("first_record", "record"),

@@ -39,7 +39,7 @@ class Evidence:
         return len(self.left)
 
     def select(self, mask: Mask) -> Evidence:
-        """The pairs where `mask` holds."""
+        """Return the pairs where `mask` holds."""
         return Evidence(self.records, self.kind, self.compatible, self.left[mask], self.right[mask])
 
     def none(self) -> Mask:
@@ -59,7 +59,7 @@ class Evidence:
         return self._seen[name]
 
     def has_both(self, name: str) -> Mask:
-        """Whether both sides have this id or field at all."""
+        """Return whether both sides have this id or field at all."""
         columns = self._find_columns("item" if name == "url" else name)
         if not columns:
             return self.none()
@@ -67,7 +67,7 @@ class Evidence:
         return has[self.left] & has[self.right]
 
     def _find_columns(self, name: str) -> tuple[str, ...]:
-        """The columns that hold a field: the title of this type is read from `title` where its own field is missing."""
+        """Return the columns that hold a field: the title of this type is read from `title` where its own field is missing."""
         names = dict.fromkeys((self.kind.title, "title") if name in ("title", self.kind.title) else (name,))
         return tuple(column for column in names if column in self.records.frame.columns)
 
@@ -89,7 +89,7 @@ class Evidence:
         return agree, differ
 
     def _compare_parents(self) -> tuple[Mask, Mask]:
-        """A parent is known by its doc_id or by its URL, each compared with its like."""
+        """Return a parent is known by its doc_id or by its URL, each compared with its like."""
         agree, differ = self._compare_values("parent")
         same_url, other_url = self._compare_urls()
         differ = differ | other_url
@@ -159,6 +159,6 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Whether one text contains the other, but for the dots that say where it was cut."""
+    """Return whether one text contains the other, but for the dots that say where it was cut."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole

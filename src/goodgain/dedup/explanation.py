@@ -104,7 +104,7 @@ def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.
 def _compare_fields(
     records: Records, left: np.ndarray, right: np.ndarray
 ) -> tuple[list[str], list[list[str]], list[list[str]]]:
-    """The row of the table that holds for each pair, and the names that agree and that differ."""
+    """Return the row of the table that holds for each pair, and the names that agree and that differ."""
     types, agreed, differed = [], [], []
     kinds = records.frame["type"]
     for one, two in zip(left.tolist(), right.tolist(), strict=True):

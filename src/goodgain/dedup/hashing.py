@@ -17,7 +17,7 @@ _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 
 def hash_contents(frame: pl.DataFrame) -> pl.Series:
-    """A hash of all that each record says."""
+    """Return a hash of all that each record says."""
     return _hash_columns(frame, _ALL_COLUMNS, 16)
 
 

@@ -61,7 +61,7 @@ def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.
 
 
 def _list_further_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """The further keys of the types; they bear their fields' names, so that types with the same one meet."""
+    """Yield the further keys of the types; they bear their fields' names, so that types with the same one meet."""
     holders: dict[tuple[str, ...], pl.Expr] = {}
     for name in TYPES:
         for row in list_comparable_types(name):

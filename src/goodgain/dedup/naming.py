@@ -13,7 +13,7 @@ __all__ = ["name_documents"]
 
 
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
-    """The document of each row; `groups` is the group of each record, `rows` the rows that hold a result."""
+    """Return the document of each row; `groups` is the group of each record, `rows` the rows that hold a result."""
     units, of_row = _split_units(records, groups, rows)
     best = (
         _choose_names(units.with_row_index("unit"), records)
@@ -25,7 +25,7 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 
 
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What is named, with its group, and the group of each row.
+    """Return what is named, with its group, and the group of each row.
 
     Rows that say the same too little are a document each, so their record is named once for each of them.
     """

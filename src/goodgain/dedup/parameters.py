@@ -56,7 +56,7 @@ NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view
 
 
 def is_tracking(name: str, value: str) -> bool:
-    """Whether a parameter (its name in lower case) tells of the visit and not of the page."""
+    """Return whether a parameter (its name in lower case) tells of the visit and not of the page."""
     if name in _TRACKING or name.startswith(_TRACKING_PREFIXES):
         return True
     return name in _SESSION_IF_TOKEN and _TOKEN.fullmatch(value) is not None

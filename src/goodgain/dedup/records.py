@@ -40,7 +40,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """A column (the first of several that is not null) as numbers: equal for equal values, -1 for null."""
+        """Return a column (the first of several that is not null) as numbers: equal for equal values, -1 for null."""
         if names not in self._codes:
             values = self.frame.select(value=pl.coalesce(names))
             numbered = values.drop_nulls().unique().with_row_index("code")
@@ -50,7 +50,7 @@ class Records:
 
 
 def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
-    """The rows with everything that is compared in its comparable form, one column for each id and field in use."""
+    """Return the rows with everything that is compared in its comparable form, one column for each id and field in use."""
     names = rows["type"].unique().drop_nulls()
     known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
     made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
@@ -66,7 +66,7 @@ def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.Da
 
 
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
-    """Rows that say the same become one record."""
+    """Return rows that say the same become one record."""
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
@@ -109,7 +109,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
+    """Return whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
 
     They have different item ids, addresses, or fields that a document has one of. Such an id says nothing.
     """
@@ -144,7 +144,7 @@ def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """The address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
+    """Return the address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:

@@ -23,7 +23,7 @@ _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 
 def holds_only_ids(frame: nw.DataFrame[Any]) -> bool:
-    """Whether a frame has nothing but doc_ids to know documents by, as a run has."""
+    """Return whether a frame has nothing but doc_ids to know documents by, as a run has."""
     found = set(frame.columns)
     return "doc_id" in found and not found & {*_EVIDENCE_COLUMNS, "type"}
 
@@ -69,7 +69,7 @@ def _is_pair(inner: Any) -> bool:
 
 
 def _add_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """The texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
+    """Return the texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
     texts = {name: _make_text_column(rows, name) for name in ("query_id", "system", *_TEXT_COLUMNS)}
     numbers = {
         name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)

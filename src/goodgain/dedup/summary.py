@@ -48,7 +48,7 @@ class Summary:
 
 
 def count_rules(verdicts: Verdicts) -> tuple[dict[str, int], dict[str, int], int]:
-    """How many pairs each rule found the same and different, and how many none decided."""
+    """Return how many pairs each rule found the same and different, and how many none decided."""
     same = np.bincount(verdicts.rule[verdicts.same], minlength=len(RULE_NAMES)).tolist()
     other = np.bincount(verdicts.rule[~verdicts.same], minlength=len(RULE_NAMES)).tolist()
     names = RULE_NAMES[: len(RULES)]

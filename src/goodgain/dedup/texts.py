@@ -73,7 +73,7 @@ def _fold(text: str) -> str:
 
 
 def text_length(text: pl.Expr) -> pl.Expr:
-    """The length of a text in characters, those of scripts written without blanks counted double."""
+    """Return the length of a text in characters, those of scripts written without blanks counted double."""
     return (text.str.len_chars() + text.str.count_matches(f"[{_UNSPACED}]")).fill_null(0)
 
 
@@ -93,7 +93,7 @@ def measure_overlap(
 
 
 def _hash_grams(texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
-    """The distinct 5-grams of each text as sorted hashes, one text after the other, and where each begins and the last
+    """Return the distinct 5-grams of each text as sorted hashes, one text after the other, and where each begins and the last
     ends. A text of fewer tokens is one gram."""
     tokens, counts = array("q"), []
     for text in texts:

@@ -15,12 +15,14 @@ __all__ = [
     "GENERIC",
     "KINDS",
     "PARENT",
+    "SYNONYMS",
     "TYPES",
     "DocumentType",
     "Kind",
     "canonical_name",
     "find_pair_type",
     "list_comparable_types",
+    "snake_case",
 ]
 
 
@@ -201,28 +203,38 @@ SYNONYMS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: Between `File` and `Id` in `FileId`, and between `HTTP` and `Server` in `HTTPServer`.
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[\s\-.:/]+")
 
 
 def canonical_name(name: str) -> str:
-    """The snake_case name that the tables use for a type, an id or a field.
+    """Return the snake_case name that the tables use for a type, an id or a field.
 
     >>> canonical_name("FileId"), canonical_name("last-modified time"), canonical_name("receivedDateTime")
     ('file_id', 'modified_time', 'received')
     """
-    spelled = _SEPARATORS.sub("_", _WORD_STARTS.sub("_", name.strip())).lower().strip("_")
+    spelled = snake_case(name)
     return SYNONYMS.get(spelled, spelled)
 
 
+def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
+    """Return a name in lower case with `_` between its words; `separators` are the signs that become `_`.
+
+    >>> snake_case("FileId"), snake_case("file id")
+    ('file_id', 'file_id')
+    """
+    return separators.sub("_", _WORD_STARTS.sub("_", name).lower()).strip("_")
+
+
 def find_pair_type(first: str, second: str) -> DocumentType | None:
-    """The row that holds where a result of type `first` meets one of type `second`; None if they are incompatible."""
+    """Return the row that holds where a result of type `first` meets one of type `second`; None if they are incompatible."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
     return row if low == high or low in row.goes_with else None
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
-    """The rows that can hold for a result of this type, its own first: what it may be compared by."""
+    """Return the rows that can hold for a result of this type, its own first: what it may be compared by."""
     held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())

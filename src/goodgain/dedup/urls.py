@@ -56,7 +56,7 @@ _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 
 
 def normalise_url(url: str | None) -> str | None:
-    """The URL without what does not tell one page from another; None for what is no place (javascript:, data:, blank).
+    """Return the URL without what does not tell one page from another; None for what is no place (javascript:, data:, blank).
 
     Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
     sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
@@ -70,7 +70,7 @@ def normalise_url(url: str | None) -> str | None:
 
 
 def parse_url(url: str) -> Url | None:
-    """All forms of one URL; None if it names no place."""
+    """Return all forms of one URL; None if it names no place."""
     common = _COMMON.fullmatch(url)
     if common:
         scheme, netloc, path, query = common.groups("")
@@ -113,7 +113,7 @@ def parse_url(url: str) -> Url | None:
 
 
 def has_other_choice(first: str, second: str) -> bool:
-    """Whether two `choice`s select different content: a parameter both have differs, or the number of the page."""
+    """Return whether two `choice`s select different content: a parameter both have differs, or the number of the page."""
     one, two = _parse_choice(first), _parse_choice(second)
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in PAGE_NUMBERS):
         return True
@@ -158,7 +158,7 @@ def _trim(url: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
-    """The authority without user information and default port, and the same without the labels of a view (www, m).
+    """Return the authority without user information and default port, and the same without the labels of a view (www, m).
 
     Raises ValueError for what cannot be a host.
     """
@@ -229,7 +229,7 @@ def _strip_page_path(path: str) -> str:
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
-    """The parameters that are left, sorted; a plain query has no escapes."""
+    """Return the parameters that are left, sorted; a plain query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -244,7 +244,7 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """The page with its query, and the selecting part of that query; the first page and AMP views leave no trace."""
+    """Return the page with its query, and the selecting part of that query; the first page and AMP views leave no trace."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")

@@ -26,7 +26,7 @@ _EPOCH = re.compile(r"(\d{9,10})(?:\.\d*)?|(\d{12,13})")
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """The comparable form of each value, by the kind of its name; null if nothing is left."""
+    """Return the comparable form of each value, by the kind of its name; null if nothing is left."""
     pairs = pl.DataFrame({"name": names, "value": values})
     unique = pairs.unique()
     kinds = unique["name"].replace_strict(KINDS, default="text", return_dtype=pl.String)
@@ -40,7 +40,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_ids(values: pl.Series) -> pl.Series:
-    """Ids as they are, but GUIDs and mail addresses in one case."""
+    """Return ids as they are, but GUIDs and mail addresses in one case."""
     return _normalise_kind(values, "id")
 
 
@@ -63,7 +63,7 @@ def _normalise_id(value: str) -> str:
 
 
 def _normalise_mailbox(value: str) -> str:
-    """The mail address if there is one (`Ann <ann@example.org>`), else the name."""
+    """Return the mail address if there is one (`Ann <ann@example.org>`), else the name."""
     if named := _NAMED_ADDRESS.fullmatch(value):
         return named[1].casefold()
     return " ".join(value.casefold().removeprefix("mailto:").split())
@@ -74,7 +74,7 @@ def _normalise_mailboxes(value: str) -> str:
 
 
 def _normalise_time(value: str) -> str:
-    """The instant in UTC, to the second: sources cut its fractions at different places. Without a zone it is UTC."""
+    """Return the instant in UTC, to the second: sources cut its fractions at different places. Without a zone it is UTC."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000

@@ -105,7 +105,7 @@ def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 def _has_common_field(pairs: Evidence) -> Mask:
-    """Whether there is a field, title, snippet or URL that both have."""
+    """Return whether there is a field, title, snippet or URL that both have."""
     shared = pairs.has_both("title") | pairs.has_both("snippet") | pairs.has_both("url")
     item_ids = {name for row in TYPES.values() for name in row.item_ids}
     for name in {*pairs.records.attributes, "rest"} - item_ids:
@@ -168,7 +168,7 @@ def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np
 def _split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """The pairs by the row of the table that holds for them; incompatible types are compared as generic."""
+    """Yield the pairs by the row of the table that holds for them; incompatible types are compared as generic."""
     names = list(TYPES)
     types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
     code = types.to_numpy()

@@ -1,4 +1,4 @@
-"""What was read: how many traces, turns, steps, searches by tool, results; and what was not."""
+"""The counts of a reading: traces, turns, steps, searches by tool, results, and what could not be read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from goodgain.errors import notice
 
 __all__ = ["Summary"]
 
+#: Errors that a notice quotes; the others are counted.
 _MAX_ERRORS_SHOWN = 5
+#: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
 _MAX_KINDS = 10_000
 
 
 class Summary(msgspec.Struct):
-    """The counts of one reading. Searches, tools, results and statuses are of the turns used.
+    """The counts of one reading. Searches, tools, results and statuses are counted in the turns used.
 
-    `str(summary)` is the summary for people.
+    `str(summary)` lists them in words.
     """
 
     files: int = 0
@@ -48,7 +50,7 @@ class Summary(msgspec.Struct):
     choices: list[str] = msgspec.field(default_factory=list)
 
     def add(self, other: Summary) -> None:
-        """Count what another reading counted."""
+        """Add the counts of another reading."""
         for name in self.__struct_fields__:
             mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Counter):
@@ -63,7 +65,7 @@ class Summary(msgspec.Struct):
                 setattr(self, name, mine + others)
 
     def pop_counts(self) -> Summary:
-        """What was counted so far; from here on counting begins anew."""
+        """Return the counts so far, and start again from zero."""
         taken, fresh = msgspec.structs.replace(self), Summary()
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
@@ -76,9 +78,9 @@ class Summary(msgspec.Struct):
             self.first_errors.append(str(error))
 
     def count_unknown(self, what: str, at: str = "") -> None:
-        """Count an item whose kind is not known, or a field that is known and not read."""
+        """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
         self.first_unknown = self.first_unknown or at
-        if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:  # hostile input may invent kinds without end
+        if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
     def __str__(self) -> str:
@@ -86,7 +88,7 @@ class Summary(msgspec.Struct):
             f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
             f"{self.steps} steps, {self.iterations} of them iterations (they searched)",
             f"{sum(self.searches.values())} searches: {_format_counts(self.searches)}",
-            f"tools that are no searches: {_format_counts(self.skipped_tools)}",
+            f"tools that are not searches: {_format_counts(self.skipped_tools)}",
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
@@ -103,7 +105,7 @@ class Summary(msgspec.Struct):
         return "\n".join([*lines, *self.choices])
 
     def give_notices(self) -> None:
-        """Give as notices what a user has to know about numbers made from this reading."""
+        """Give a notice for each count that changes what the numbers mean."""
         for name, count in self.calls_as_iterations.items():
             notice(
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "

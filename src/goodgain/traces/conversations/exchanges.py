@@ -1,28 +1,30 @@
-"""Recorded traffic with a model's vendor: which exchanges make one conversation, and what each of them adds to it."""
+"""Joins recorded exchanges with a model's vendor (request and response) to conversations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from goodgain.traces.conversations.conversation import is_message_list
 from goodgain.traces.input.checks import unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-__all__ = ["ConversationPart", "Exchange", "are_exchanges", "join_exchanges", "split_exchange"]
+__all__ = ["ConversationPart", "Exchange", "are_exchanges", "join_exchanges", "read_chat_log", "split_exchange"]
 
-#: How a stream of server-sent events begins, and an answer written as text.
+#: The beginning of a stream of server-sent events, or of JSON: an answer that was recorded as text.
 _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
 
 class Exchange(msgspec.Struct):
-    """A request's messages and the answer's, with the ids that join exchanges where the vendor has some.
+    """The messages of a request and of its answer, with the ids that join exchanges where the vendor has them.
 
-    `response` is the object the answer stands in, where it says more of the answer.
+    `response` is the object around the answer, for formats that read more from it.
     """
 
     messages: list[Any]
@@ -36,9 +38,9 @@ class Exchange(msgspec.Struct):
 
 
 class ConversationPart(msgspec.Struct):
-    """Messages that one exchange adds to a conversation; `resent` ones stand in it already.
+    """Messages of one exchange, in the conversation it belongs to.
 
-    `response` is the object that answers stand in, where it says more of them.
+    `resent` messages are in the conversation already. `response` is the object around an answer, as in `Exchange`.
     """
 
     messages: list[tuple[Any, str]]
@@ -48,7 +50,7 @@ class ConversationPart(msgspec.Struct):
 
 
 class _Conversation:
-    """A conversation: its parts in order, and where it began."""
+    """The parts of a conversation in order, and the place of its first exchange."""
 
     def __init__(self, at: str) -> None:
         self.at = at
@@ -56,7 +58,7 @@ class _Conversation:
 
 
 def split_exchange(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Request and response of a recorded exchange, or None if the record is none."""
+    """Return request and response of a recorded exchange, or None if the record is something else."""
     if not isinstance(record, dict):
         return None
     request, response = record.get("request"), record.get("response")
@@ -64,7 +66,7 @@ def split_exchange(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 
 def are_exchanges(head: FileHead) -> bool:
-    """Whether a file holds recorded exchanges."""
+    """Return whether a file holds recorded exchanges."""
     return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
 
 
@@ -74,16 +76,21 @@ def join_exchanges(
     key: Callable[[Any], Hashable | None],
     trace: Callable[[list[ConversationPart], str], Trace],
     *,
-    asked: str = "",
+    endpoint_field: str = "",
     any_order: bool = False,
 ) -> Iterator[Trace]:
-    """The conversations that recorded exchanges make.
+    """Yield the traces of the conversations that recorded exchanges belong to.
 
     An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer.
-    They are compared by `key` (role, call ids, text), which is None for what clients may leave out when they send the
-    history again: thoughts, and the calls of tools that the vendor runs. `read` gives None for other endpoints.
-    `asked` is the field of a request that shows it to be of this vendor's endpoint: its answer must be an object.
-    With `any_order`, for messages that have ids of their own, an earlier state may also come after a later one.
+
+    Args:
+        source: the file of exchanges.
+        read: reads an exchange of a value and its place; None for exchanges with other endpoints.
+        key: what two copies of a message have in common (role, call ids, text); None for messages that clients may
+            leave out when they send the history again: thoughts, and calls of tools that the vendor runs.
+        trace: makes a trace of the parts of a conversation.
+        endpoint_field: the field of a request that only this vendor's endpoint has. Its answer must be an object.
+        any_order: an earlier state may come after a later one, as messages with ids of their own cannot be confused.
     """
     threads: list[_Conversation] = []
     by_id: dict[str, _Conversation] = {}
@@ -93,7 +100,7 @@ def join_exchanges(
         with source.handle_errors():
             exchange = read(record, at)
             if exchange is None:
-                _check_endpoint(record, asked, at)
+                _check_endpoint(record, endpoint_field, at)
                 source.count_other_endpoint()
         if exchange is None:
             continue
@@ -114,16 +121,32 @@ def join_exchanges(
         if exchange.id is not None:
             by_id[exchange.id] = thread
     for thread in threads:
-        yield from source.read_numbered(lambda parts, at: trace(parts, at), thread.parts, thread.at)
+        yield from source.read_numbered(trace, thread.parts, thread.at)
 
 
-def _check_endpoint(record: Any, asked: str, at: str) -> None:
+def read_chat_log(
+    source: Source,
+    trace: Callable[[Source, Any, str], Trace],
+    exchange: Callable[[Any, str], Exchange | None],
+    key: Callable[[Any], Hashable | None],
+    joined_trace: Callable[[Source, list[ConversationPart], str], Trace],
+) -> Iterator[Trace]:
+    """Yield the traces of a file with lists of messages, or with recorded exchanges of an endpoint for messages.
+
+    `trace` makes a trace of a value that holds messages; the others are as in `join_exchanges`.
+    """
+    if are_exchanges(source.head):
+        return join_exchanges(source, exchange, key, partial(joined_trace, source), endpoint_field="messages")
+    return source.traces(partial(trace, source), is_one=is_message_list)
+
+
+def _check_endpoint(record: Any, endpoint_field: str, at: str) -> None:
     """Check that an exchange that was not read is with another endpoint.
 
     Raises:
         InputError: it is with the same one, and its answer is a stream of events or text, which is not read.
     """
-    if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
+    if not isinstance(record, dict) or not endpoint_field or not _has_field(record.get("request"), endpoint_field):
         return
     response = record.get("response")
     if isinstance(response, list) or (stream := _find_stream(response)) is not None:
@@ -134,15 +157,15 @@ def _check_endpoint(record: Any, asked: str, at: str) -> None:
         )  # fmt: skip
 
 
-def _has_field(request: Any, asked: str) -> bool:
-    """Whether a request, or the JSON text in it, has the field that shows its endpoint."""
+def _has_field(request: Any, field: str) -> bool:
+    """Return whether a request has a field, itself, in its body, or in JSON text there (as proxies record it)."""
     if isinstance(request, dict):
-        return asked in request or any(_has_field(request.get(key), asked) for key in ("body", "json", "content"))
-    return isinstance(request, str) and f'"{asked}"' in request
+        return field in request or any(_has_field(request.get(key), field) for key in ("body", "json", "content"))
+    return isinstance(request, str) and f'"{field}"' in request
 
 
 def _find_stream(response: Any) -> str | None:
-    """The text, of server-sent events or of JSON, that a response is, or has in one of its fields."""
+    """Return the text of server-sent events or JSON that a response is, or has in a field; None if there is none."""
     for text in response.values() if isinstance(response, dict) else [response]:
         if isinstance(text, dict):
             text = text.get("string", text.get("text"))
@@ -161,7 +184,10 @@ def _read_records(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def _hash_histories(keys: list[Hashable | None], start: int = 0) -> list[int]:
-    """For each number of messages a number that stands for all of them, in order; those without a key do not count."""
+    """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing.
+
+    `start` is the hash of the messages before.
+    """
     found = [start]
     for key in keys:
         found.append(found[-1] if key is None else hash((found[-1], key)))
@@ -169,7 +195,7 @@ def _hash_histories(keys: list[Hashable | None], start: int = 0) -> list[int]:
 
 
 def _find_conversation(by_history: dict[int, _Conversation], histories: list[int]) -> tuple[_Conversation | None, int]:
-    """The conversation whose messages so far these messages begin with, and how many they have in common."""
+    """Return the conversation that these messages begin with, the longest first, and how many they share with it."""
     for known in range(len(histories) - 1, 0, -1):
         if histories[known] != 0 and (thread := by_history.get(histories[known])) is not None:
             return thread, known

@@ -1,4 +1,4 @@
-"""The calls among the items of OpenAI's Responses: a client's tools, and the tools that OpenAI runs."""
+"""Reads the calls among the items of OpenAI's Responses: of a client's tools, and of tools that OpenAI runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from goodgain.traces.model import UNANSWERED, ToolCall
 
 __all__ = ["CLIENT_CALLS", "is_encrypted", "read_call"]
 
-#: Calls of the client's own tools, and where each has its arguments.
+#: Calls of the client's own tools, and the field that holds the arguments.
 CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 #: Hosted tools that never search documents.
 _OTHER_CALLS = {
     *("tool_search_call", "computer_call", "code_interpreter_call", "image_generation_call", "local_shell_call"),
     *("shell_call", "apply_patch_call", "mcp_list_tools", "mcp_approval_request"),
 }
+#: Actions of the web search tool that read a page.
 _OTHER_ACTIONS = {"open_page", "find", "find_in_page"}
 _WEB_REMEDY = 'record them with include=["web_search_call.action.sources"]'
 _CODEX_REMEDY = "Codex encrypts what its web tool returns"
@@ -33,7 +34,7 @@ _FILE_REMEDY = 'record them with include=["file_search_call.results"]'
 
 
 def read_call(source: Source, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
-    """A call item as a call; None for items that are none."""
+    """Read an item as a call; None if it is not one."""
     if kind in CLIENT_CALLS:
         name = expect_text(item.get("name"), f"{at}/name")
         call_id = expect_id(item.get("call_id"), f"{at}/call_id")
@@ -60,7 +61,7 @@ def read_call(source: Source, kind: str, item: dict[str, Any], at: str) -> ToolC
         )
     if kind in _OTHER_CALLS:
         return ToolCall(kind, at, call_id, is_search=False, output=None)
-    if kind.endswith("_search_call"):
+    if kind.endswith("_search_call"):  # a search tool that is newer than this file: its output is not read
         return ToolCall(
             as_word(item.get("name")) or kind, at, call_id, item.get("arguments", item.get("action")),
             is_search=True, remedy=f"in a form that is read: items of type {kind!r} are not",
@@ -70,14 +71,14 @@ def read_call(source: Source, kind: str, item: dict[str, Any], at: str) -> ToolC
 
 
 def is_encrypted(output: Any) -> bool:
-    """Whether an output is encrypted, as Codex keeps what its searches gave back."""
+    """Return whether an output is encrypted, as Codex does with what its web tool returns."""
     return isinstance(output, list) and any(
         isinstance(part, dict) and part.get("type") == "encrypted_content" for part in output
     )
 
 
 def _read_web_run(arguments: Any, call_id: str | None, at: str) -> ToolCall:
-    """The web tool of Codex: it searches, opens pages and finds in them, as its arguments say."""
+    """Read a call of Codex's web tool, which searches, opens pages or finds in them, as its arguments say."""
     asked = arguments
     if isinstance(arguments, str):
         try:
@@ -109,7 +110,7 @@ def _read_web_search(source: Source, item: dict[str, Any], call_id: str | None, 
 
 
 def _read_file_hit(hit: Any, at: str) -> dict[str, Any]:
-    """A hit of a file search: named by its file, although several hits may be of one."""
+    """Return a hit of a file search with its file's id as doc_id; several hits may be of one file."""
     found = expect_object(hit, at)
     if found.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", found.get("file_id"))
@@ -125,7 +126,7 @@ def _read_file_hit(hit: Any, at: str) -> dict[str, Any]:
 
 
 def _read_source(source: Any, at: str) -> dict[str, Any]:
-    """A source of a web search: a URL and no more, or the name of an interface that answered."""
+    """Return a source of a web search: a URL, or the name of an interface (weather, sports) that answered."""
     found = expect_object(source, at)
     if found.get("url") is None and found.get("name"):
         return {"title": expect_text(found["name"], f"{at}/name"), "type": found.get("type")}

@@ -1,7 +1,7 @@
 """Anthropic Messages: content blocks such as `tool_use`, `server_tool_use`, `web_search_tool_result`.
 
-An assistant message is a step; inside it a new step begins at each call that follows a result. Uses and results pair
-by id over the whole turn. A user message that carries tool results is no turn.
+An assistant message is a step; inside it a new step begins at each call that follows a result. Calls and results are
+paired by id over the whole turn. A user message with tool results is not a turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from goodgain.traces.conversations.exchanges import (
     ConversationPart,
     Exchange,
     are_exchanges,
-    join_exchanges,
+    read_chat_log,
     split_exchange,
 )
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
@@ -28,30 +28,32 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: Types of blocks that are calls, and which of these the vendor runs: their results stand in the answer itself.
 _CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
+#: Types of blocks without a call or a result.
 _OTHER_TYPES = {
     *("text", "image", "document", "search_result", "thinking", "redacted_thinking", "container_upload"),
     *("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"),
 }
+#: Types of blocks that only this API writes.
 _HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
 _MESSAGE_FIELDS = {"role", "content", "type"}
 _REMEDY = "ask for the messages as the API gives them: the log lacks the block with the results"
 
 
 def sniff(head: FileHead) -> bool:
-    """Messages with blocks for tools, a message object of the API, or exchanges that answer with one."""
+    """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
-    records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    if any(has_messages(record, _has_tool_block) for record in [*records, *head.records]):
+    if any(has_messages(record, _has_tool_block) for record in head.conversations):
         return True
     return any(_is_api_answer(record) for record in head.objects)
 
 
 def _is_api_answer(record: dict[str, Any]) -> bool:
-    """Whether an object is an answer of the API, of which the head of a file may not hold the end."""
+    """Return whether an object is an answer of the API, also if the head of the file cuts off its end."""
     content = record.get("content")
     if not isinstance(content, list) or record.get("type", "message") != "message":
         return False
@@ -76,21 +78,13 @@ def _is_tool_block(block: dict[str, Any]) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is a trace of its own."""
     return not are_exchanges(head)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a list of messages, or as recorded exchanges make them."""
-    if are_exchanges(source.head):
-        return join_exchanges(
-            source, _read_exchange, _message_key, lambda parts, at: _read_parts(source, parts, at), asked="messages"
-        )
-    return source.traces(lambda value, at: _read_trace(source, value, at), is_one=_is_one)
-
-
-def _is_one(value: list[Any]) -> bool:
-    return any(isinstance(member, dict) and "role" in member for member in value) or not value
+    """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
+    return read_chat_log(source, _read_trace, _read_exchange, _message_key, _read_parts)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
@@ -134,7 +128,7 @@ def _get_blocks(message: dict[str, Any]) -> list[Any]:
 
 
 def _message_key(message: Any) -> Hashable | None:
-    """What two copies of a message have in common: role, text, ids of the client's calls and results."""
+    """Return what two copies of a message share: role, text, ids of the client's calls and results."""
     if not isinstance(message, dict):
         return None
     blocks = [block for block in _get_blocks(message) if isinstance(block, dict)]
@@ -152,14 +146,14 @@ def _message_key(message: Any) -> Hashable | None:
 
 
 class _MessageReader:
-    """Tells the messages of a conversation."""
+    """Reports the messages of a conversation to a `Conversation`."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.conversation = Conversation()
 
     def read(self, message: Any, at: str) -> None:
-        """One message: a turn, results of tools, or a step and its calls."""
+        """Read one message: a turn, results of tools, or a step and its calls."""
         message = expect_object(message, at)
         role, content = message.get("role"), message.get("content")
         if not isinstance(content, (str, list)):
@@ -189,6 +183,7 @@ class _MessageReader:
         if role == "assistant" and not self._stepped and not any(_is_result_block(block) for block, _ in blocks):
             self.conversation.step()
         counted = count_hosted_searches(message["usage"]) if "usage" in message else 0
+        # A usage that counts searches although the message shows none: their blocks were dropped from the log.
         if counted and any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
             return
         for _ in range(counted):

@@ -1,6 +1,6 @@
 """ATIF, the Agent Trajectory Interchange Format of Harbor: `steps` of a user, the system, or the agent.
 
-A step of the agent is a step, one of the user a turn; results are paired by `source_call_id`.
+A step of the agent is a step, one of the user a turn. Results are paired with calls by `source_call_id`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: The fields of a step; another one with content is reported as not understood.
 _STEP_FIELDS = {
     *("step_id", "source", "message", "reasoning_content", "reasoning_effort", "tool_calls", "observation"),
     *("is_copied_context", "llm_call_count"),
@@ -21,7 +22,7 @@ _STEP_FIELDS = {
 
 
 def sniff(head: FileHead) -> bool:
-    """An object whose `schema_version` names ATIF, or steps with a source."""
+    """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
     return any(_is_trajectory(record) for record in head.objects)
 
 
@@ -35,12 +36,12 @@ def _is_trajectory(record: dict[str, Any]) -> bool:
 
 
 def independent(_: FileHead) -> bool:
-    """Each line of a JSON Lines file is a trace of its own."""
+    """Return True: each line of a JSON Lines file is a trace of its own."""
     return True
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a trajectory."""
+    """Yield one trace a trajectory."""
     return source.traces(lambda value, at: _read_trace(source, value, at), is_one=lambda value: False)
 
 
@@ -109,7 +110,7 @@ def _read_agent_step(source: Source, conversation: Conversation, step: dict[str,
 
 
 def _read_result(source: Source, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
-    """Give a result to its call; a call with several results has them one after the other."""
+    """Assign a result to its call; several results of a call are joined in order."""
     if result.get("subagent_trajectory_ref"):
         what = "subagent_trajectory_ref (searches of subagents are not read)"
         source.not_understood(what, f"{at}/subagent_trajectory_ref", "searches in the steps of this trajectory")
@@ -120,7 +121,7 @@ def _read_result(source: Source, calls: list[ToolCall], result: dict[str, Any], 
     if content is not UNANSWERED and not isinstance(content, (str, list, dict)):
         raise unexpected_value(f"{at}/content", "text or parts", content)
     if source_id is None and not calls:
-        return  # what the environment says without being asked
+        return  # an observation without a call, such as a message of the environment
     matching = [call for call in calls if call.call_id == source_id] if source_id is not None else calls
     call = next((call for call in matching if not call.answered), matching[0] if len(matching) == 1 else None)
     if call is None:

@@ -1,7 +1,7 @@
 """BrowseComp-Plus runs: one object a query, with `result` entries of type tool_call, reasoning and output_text.
 
-The runs do not record which calls belong to one step: each call is an iteration, unless iteration="step" groups the
-calls with no reasoning and no text between them.
+The runs do not record which calls belong to one step, so each call is an iteration; iteration="step" groups calls
+without reasoning or text between them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
 from goodgain.traces.tools import is_search_tool
 
-#: What an iteration is where the caller does not say: the format has lost the steps.
+#: What an iteration is unless the caller says otherwise, as the format does not record steps.
 ITERATION = "call"
 _ENTRY_FIELDS = {"type", "tool_name", "arguments", "output"}
 _REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
 
 def sniff(head: FileHead) -> bool:
-    """An object with `tool_call_counts` and `result`."""
+    """Return whether there is an object with `tool_call_counts`, or with `query_id` and calls in `result`."""
     return any(_is_run(record) for record in head.objects)
 
 
@@ -35,12 +35,12 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 
 def independent(_: FileHead) -> bool:
-    """Each line of a JSON Lines file is a trace of its own."""
+    """Return True: each line of a JSON Lines file is a trace of its own."""
     return True
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace an object."""
+    """Yield one trace an object."""
     return source.traces(lambda value, at: _read_trace(source, value, at), is_one=lambda value: False)
 
 
@@ -92,7 +92,7 @@ def _read_call(entry: dict[str, Any], at: str) -> ToolCall:
 
 
 def _add_lost_calls(turn: Turn, record: dict[str, Any], at: str) -> None:
-    """Searches that `tool_call_counts` counts and `result` lacks, as calls that are not recorded."""
+    """Return searches that `tool_call_counts` counts and `result` lacks, as calls that are not recorded."""
     counts = record.get("tool_call_counts")
     if counts is None:
         return
@@ -102,7 +102,7 @@ def _add_lost_calls(turn: Turn, record: dict[str, Any], at: str) -> None:
             raise unexpected_value(f"{at}/tool_call_counts/{tool}", "a number of calls", count)
         counted += count if is_search_tool(tool) else 0
     missing = counted - sum(is_search_tool(call.tool) for step in turn.steps for call in step.calls)
-    if missing > 10_000:
+    if missing > 10_000:  # a damaged count must not make millions of steps
         raise unexpected_value(f"{at}/tool_call_counts", "no more calls than an agent makes", missing)
     for _ in range(missing):
         turn.steps.append(Step([ToolCall("search", f"{at}/tool_call_counts", remedy=_REMEDY)]))

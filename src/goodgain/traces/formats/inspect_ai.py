@@ -21,12 +21,14 @@ _MESSAGE_FIELDS = {
     *("role", "content", "source", "tool_calls", "tool_call_id", "function", "error", "internal", "parse_error"),
     *("reasoning",),
 }
+#: Inspect keeps long texts once, in `attachments`, and refers to them by this address.
 _ATTACHMENT = "attachment://"
+#: Content nested deeper is not searched for attachments: the log is hostile.
 _MAX_DEPTH = 20
 
 
 def sniff(head: FileHead) -> bool:
-    """A log with `eval` and `samples`, a sample with `epoch` and `messages`, or an archive named .eval."""
+    """Return whether the file is a log with `eval`, a sample with `epoch` and `messages`, or an .eval archive."""
     if head.kind == "zip":
         return head.name.lower().endswith(".eval") or b"header.json" in head.raw or b"samples/" in head.raw
     return any(_is_log(record) or _is_sample(record) for record in head.objects)
@@ -42,12 +44,12 @@ def _is_sample(record: dict[str, Any]) -> bool:
 
 
 def independent(_: FileHead) -> bool:
-    """Each line of a JSON Lines file is a sample of its own."""
+    """Return True: each line of a JSON Lines file is a sample of its own."""
     return True
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a sample and epoch."""
+    """Yield one trace a sample and epoch."""
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
@@ -60,7 +62,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
-    """The samples of an archive, one by one; its header comes before them in the order of names."""
+    """Yield the traces of an archive's samples. Its header, which names the model, comes first in order of names."""
     model = None
     found = False
     for value, name in source.read_members():
@@ -155,13 +157,13 @@ def _read_answer(source: Source, conversation: Conversation, message: dict[str, 
     name = message.get("function") if isinstance(message.get("function"), str) else None
     failed = message.get("error") is not None
     if name is not None and not source.is_search(name) and not conversation.has_open_call(call_id, name):
-        return  # its call is lost, but was no search
+        return  # the log lacks its call, which was not a search
     output = UNANSWERED if content is None else content
     conversation.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
 
 
 def _read_part(source: Source, conversation: Conversation, part: Any, at: str) -> None:
-    """A part of what the assistant says; `tool_use` is a call that the model's vendor ran."""
+    """Read a part of an assistant message; `tool_use` is a call that the model's vendor ran."""
     part = expect_object(part, at)
     kind = as_word(part.get("type"))
     if kind == "tool_use":
@@ -190,7 +192,7 @@ def _report_part(source: Source, part: dict[str, Any], at: str, of: str) -> None
 
 
 def _insert_attachments(value: Any, attached: dict[str, Any], depth: int = _MAX_DEPTH) -> Any:
-    """A value with its attachments, long texts that the log keeps apart, put in their places."""
+    """Return a value in which references to attachments are replaced by their texts."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attached.get(value.removeprefix(_ATTACHMENT), value)
     if depth and isinstance(value, list):
@@ -201,7 +203,7 @@ def _insert_attachments(value: Any, attached: dict[str, Any], depth: int = _MAX_
 
 
 def _report_unseen_searches(source: Source, conversation: Conversation, events: Any, at: str) -> None:
-    """Say so if tools searched that the messages do not show, as those of subagents."""
+    """Report searches in the events that the messages do not show, such as those of subagents."""
     for index, event in enumerate(events if isinstance(events, list) else []):
         if isinstance(event, dict) and event.get("event") == "tool":
             name, call_id = event.get("function"), event.get("id")

@@ -1,10 +1,10 @@
-"""goodgain's own format: JSON Lines, one trace a line, in the shape of the pivot. What an unknown agent should write.
+"""goodgain's own format: JSON Lines, one trace a line, in the shape of the model. Any agent can write it.
 
     {"goodgain_trace": 1, "query_id": "q1", "turns": [{"user": "...", "steps": [{"searches": [
         {"tool": "search", "query": "...", "results": [{"doc_id": "d1", "url": "...", "title": "T", "snippet": "..."}]}
     ]}]}]}
 
-`steps` may stand in the trace itself if it has one turn. A search that failed has `error` instead of `results`.
+A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _SEARCH_FIELDS = {"tool", "query", "queries", "results", "output", "error", "cal
 
 
 def sniff(head: FileHead) -> bool:
-    """Objects with `goodgain_trace`."""
+    """Return whether there are objects with `goodgain_trace`."""
     return any(_VERSION_FIELD in record for record in head.objects)
 
 
 def independent(_: FileHead) -> bool:
-    """Each line is a trace of its own."""
+    """Return True: each line is a trace of its own."""
     return True
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a line."""
+    """Yield one trace a line."""
     return source.traces(lambda value, at: _read_trace(source, value, at), is_one=lambda value: False)
 
 
@@ -64,7 +64,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 def _check_fields(source: Source, value: Any, names: set[str], at: str) -> dict[str, Any]:
-    """An object, with word of the fields that the format does not know: one may be a misspelt `searches`."""
+    """Return an object, and report fields that the format does not know: one may be a misspelt `searches`."""
     found = expect_object(value, at)
     for name in found:
         if name not in names:

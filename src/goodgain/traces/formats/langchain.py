@@ -1,7 +1,7 @@
 """LangChain and LangGraph messages in their dumps: `model_dump`, `messages_to_dict`, `dumps` of langchain.load.
 
-An AI message is a step, a human message a turn. Results come from a tool message's `artifact` (Documents), else from
-its content. States of a graph that repeat their earlier messages are one conversation.
+An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
+from its content. States of a graph that repeat the messages of earlier states are one conversation.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: Types of messages, of parts of content, and the fields of a message. Others are reported as not understood.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
 _PART_TYPES = {
     *("text", "image_url", "image", "tool_use", "tool_call", "input_json_delta", "thinking", "reasoning", "file"),
@@ -26,7 +27,7 @@ _MESSAGE_FIELDS = {
     *("content", "type", "role", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_chunks"),
     *("tool_call_id", "artifact", "example", "chunk_position", "lc", "kwargs", "lc_attributes"),
 }
-#: What the vendors' classes keep beside a message, and no call but those read here.
+#: Fields of additional_kwargs that vendors' classes write: only `tool_calls` and `function_call` are calls.
 _KNOWN_EXTRAS = {
     "tool_calls",
     "function_call",
@@ -38,16 +39,15 @@ _KNOWN_EXTRAS = {
     "thinking",
 }
 _KNOWN_EXTRAS |= {"__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"}
-#: Where a state of a graph keeps its messages.
+#: Where a state of a graph has its messages.
 _MESSAGE_PATHS = (("messages",), ("values", "messages"), ("checkpoint", "channel_values", "messages"))
-#: Where a state keeps what the caller said of it, the best first.
+#: Where a state has the metadata that the caller gave, the best first.
 _METADATA_PATHS = (("metadata",), ("config", "metadata"), ("config", "configurable"), ("configurable",))
 
 
 def sniff(head: FileHead) -> bool:
-    """Messages typed human, ai, tool; or constructor objects of langchain.load."""
-    records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    return any(_has_messages(record) for record in [*records, *head.records])
+    """Return whether there are messages of the types human, ai, tool, or constructor objects of langchain.load."""
+    return any(_has_messages(record) for record in head.conversations)
 
 
 def _has_messages(record: Any) -> bool:
@@ -70,12 +70,12 @@ def _class_name(message: dict[str, Any]) -> Any:
 
 
 def _message_kind(name: Any) -> str:
-    """`AIMessageChunk` -> `ai`."""
+    """Return the kind of message that a class or type names: `AIMessageChunk` -> `ai`."""
     return as_word(name).removesuffix("Chunk").removesuffix("Message").lower()
 
 
 def _find_messages(record: Any) -> tuple[Any, str]:
-    """The messages of a state of a graph, and their place in it."""
+    """Return the messages of a state of a graph and their place in it; None and "" if it has none."""
     for path in _MESSAGE_PATHS:
         value = record
         for key in path:
@@ -86,18 +86,18 @@ def _find_messages(record: Any) -> tuple[Any, str]:
 
 
 def independent(head: FileHead) -> bool:
-    """Whether each line of a JSON Lines file is a trace of its own: states of one thread are not."""
+    """Return whether each line of a JSON Lines file is a trace of its own: states of one thread are not."""
     return not _are_states(head)
 
 
 def _are_states(head: FileHead) -> bool:
-    """Whether a file holds several states of a graph, rather than a trace a record."""
+    """Return whether a file holds several states of a graph, rather than a trace a record."""
     states = [record for record in head.records if isinstance(record, dict) and _find_messages(record)[1]]
     return len(states) > 1
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a list of messages; states that go on from earlier ones are joined to them."""
+    """Yield one trace a list of messages; states of a graph that continue earlier ones make one trace with them."""
     if _are_states(source.head):
         return join_exchanges(
             source, _read_state, _message_key, lambda parts, at: _read_parts(source, parts, at), any_order=True
@@ -130,7 +130,7 @@ def _read_state(record: Any, at: str) -> Exchange | None:
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
     if not messages:
         return None  # the graph had not begun
-    # The record rides along as the answer, since its metadata name the query.
+    # The record itself stands in for the answer: `_read_parts` takes the query's id from its metadata.
     return Exchange(expect_list(messages, f"{at}{path}"), f"{at}{path}", [record], at)
 
 
@@ -148,7 +148,7 @@ def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
-    """The id that metadata name; a graph's thread is the next best."""
+    """Return the query's id from metadata, else the id of the graph's thread."""
     if not isinstance(record, dict):
         return None
     thread = None
@@ -167,7 +167,7 @@ def _read_query_id(record: Any, at: str) -> str | None:
 
 
 def _read_body(message: Any, at: str) -> tuple[str, dict[str, Any], str]:
-    """Kind, fields and their place, whichever of the three dumps it is."""
+    """Return kind, fields and place of a message in any of the three dumps."""
     message = expect_object(message, at)
     if message.get("lc") == 1:
         return _message_kind(_class_name(message)), expect_object(message.get("kwargs"), f"{at}/kwargs"), f"{at}/kwargs"
@@ -183,7 +183,7 @@ def _message_key(message: Any) -> Hashable | None:
         for body in (message, message.get("data"), message.get("kwargs")):
             if isinstance(body, dict) and isinstance(body.get("id"), str):
                 return str(body["id"])
-        return id(message)  # without ids of their own, two messages are never one
+        return id(message)  # without ids, no two messages are taken for one
     return None
 
 
@@ -192,7 +192,7 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
     message_id = expect_id(body.get("id"), f"{at}/id")
     if message_id is not None:
         if message_id in seen:
-            return  # a checkpoint repeats what stood before
+            return  # checkpoints repeat the messages before them
         seen.add(message_id)
     source.check_fields(
         body, _MESSAGE_FIELDS, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
@@ -236,7 +236,7 @@ def _read_calls(source: Source, conversation: Conversation, body: dict[str, Any]
 
 
 def _report_parts(source: Source, content: Any, at: str, of: str) -> None:
-    """Say which parts of a message's content are of an unknown type."""
+    """Report the parts of a message's content that are of an unknown type."""
     for index, part in enumerate(content if isinstance(content, list) else []):
         if isinstance(part, dict) and as_word(part.get("type")) not in _PART_TYPES:
             what = f"part of type {part.get('type')!r} in {of}"

@@ -21,7 +21,7 @@ from goodgain.traces.conversations.exchanges import (
     ConversationPart,
     Exchange,
     are_exchanges,
-    join_exchanges,
+    read_chat_log,
     split_exchange,
 )
 from goodgain.traces.input.checks import (
@@ -37,7 +37,7 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-#: Other formats that also write lists of messages with a role; their marks.
+#: Types of parts, and keys of messages, in other formats that also write lists of messages with a role.
 _OTHER_PART_TYPES = {
     "tool_use",
     "tool_result",
@@ -60,7 +60,7 @@ _PART_TYPES = {
     "thinking",
     "reasoning",
 }
-#: Haystack's parts have no type: each is an object with one of these.
+#: Haystack's parts have no type: each is an object with one of these keys.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
 _CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
 _MESSAGE_FIELDS = {
@@ -69,25 +69,25 @@ _MESSAGE_FIELDS = {
     *("thinking_blocks", "provider_specific_fields", "images", "prefix", "channel", "parsed", "tool_plan"),
 }
 _EXPECTED_CONTENT = "a text, or a list of parts of the types text, image_url, input_audio, file, refusal"
-#: What LiteLLM keeps of an answer beside the message.
+#: What LiteLLM keeps in provider_specific_fields: none of it is a call.
 _LITELLM_FIELDS = {"thinking_blocks", "reasoning_content", "refusal", "citations", "signature"}
+#: The fields of a response of the API and of servers that imitate it.
 _RESPONSE_FIELDS = {
     *("choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results", "timings"),
     *("x_groq", "usage_breakdown", "time_info", "prompt_logprobs", "kv_transfer_params", "request_id"),
 }
 #: Special tokens with which some models search in the text of their messages.
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
-#: Models that search before each answer, by a part of their names.
+#: Parts of the names of models that search before each answer.
 _SEARCHING_MODELS = ("search-preview", "search-api")
 _REMEDY = "the model searched by itself and logs only what it cites: count the citations as results with citations=True"
 
 
 def sniff(head: FileHead) -> bool:
-    """Messages whose role and content are of this format, not of a more specific one; or exchanges with `choices`."""
+    """Return whether there are messages of this format and not of a more specific one, or exchanges with `choices`."""
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
-    records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    return any(_is_chat(record) for record in [*records, *head.records]) and not _is_tagged(head)
+    return any(_is_chat(record) for record in head.conversations) and not _is_tagged(head)
 
 
 def _is_chat(record: Any) -> bool:
@@ -99,7 +99,7 @@ def _is_chat(record: Any) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    """Whether a message has a role, and beside it what only messages of this format have."""
+    """Return whether a message has a role, and content or calls as only this format has them."""
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
@@ -127,28 +127,20 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
 
 
 def _is_tagged(head: FileHead) -> bool:
+    # Tagged text is often logged in messages of this format: the tags decide.
     from goodgain.traces.formats.tagged_text import sniff as is_tagged
 
     return is_tagged(head)
 
 
 def independent(head: FileHead) -> bool:
-    """Whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is a trace of its own."""
     return not are_exchanges(head)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a list of messages, or as recorded exchanges make them."""
-    if are_exchanges(source.head):
-        return join_exchanges(
-            source, lambda record, at: _read_exchange(source, record, at), _message_key,
-            lambda parts, at: _read_parts(source, parts, at), asked="messages",
-        )  # fmt: skip
-    return source.traces(lambda value, at: _read_trace(source, value, at), is_one=_is_one)
-
-
-def _is_one(value: list[Any]) -> bool:
-    return any(isinstance(member, dict) and "role" in member for member in value) or not value
+    """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
+    return read_chat_log(source, _read_trace, _read_exchange, _message_key, _read_parts)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
@@ -170,7 +162,7 @@ def _is_exchange(record: Any) -> bool:
     return "messages" in request and "choices" in response
 
 
-def _read_exchange(source: Source, record: Any, at: str) -> Exchange | None:
+def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
     request, response = record["request"], record["response"]
@@ -199,14 +191,14 @@ def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace
 
 
 def _add_unlogged_searches(conversation: Conversation, holder: dict[str, Any], shown: int, at: str) -> None:
-    """Searches of the vendor that a usage counts where no message shows any, as calls that are not recorded."""
+    """Add the vendor's searches that a usage counts, if no message shows any, as calls without recorded results."""
     for _ in range(0 if shown else count_hosted_searches(holder.get("usage"))):
         conversation.hosted += 1
         conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_REMEDY))
 
 
 def _message_key(message: Any) -> Hashable | None:
-    """What two copies of a message have in common: role, ids of calls, text."""
+    """Return what two copies of a message share: role, ids of calls, text."""
     if not isinstance(message, dict):
         return None
     calls = message.get("tool_calls") or []
@@ -231,9 +223,8 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
         )
     if role == "tool":
         content, call_id = message.get("content"), message.get("tool_call_id")
-        if (
-            type(content) is str and type(call_id) is str and call_id
-        ):  # nearly all; places and names are made for the rest
+        # Nearly all answers are of this kind; the function for the others makes places for their errors.
+        if type(content) is str and type(call_id) is str and call_id:
             conversation.answer(call_id, content, at)
         else:
             _read_answer(conversation, message, at)
@@ -347,7 +338,7 @@ def _report_part(source: Source, part: dict[str, Any], at: str, of: str) -> None
 
 
 def _read_executed_tool(conversation: Conversation, tool: dict[str, Any], at: str) -> None:
-    """A tool that Groq ran: searches of type `search`, with their results beside the text the model saw."""
+    """Read a tool that Groq ran: a search has type `search`, and its results beside the text that the model saw."""
     kind = expect_text(tool.get("type"), f"{at}/type")
     found = tool.get("search_results")
     output = tool.get("output")
@@ -362,7 +353,7 @@ def _read_executed_tool(conversation: Conversation, tool: dict[str, Any], at: st
 
 
 def _read_citations(source: Source, conversation: Conversation, annotations: Any, at: str, model: Any) -> None:
-    """Citations of an answer whose search the log does not show; a model that always searches may cite nothing."""
+    """Add the search behind an answer with citations, or by a model that always searches, as the log lacks it."""
     urls = [
         citation for note in expect_list(annotations, at)
         if isinstance(note, dict) and isinstance(citation := note.get("url_citation"), dict)

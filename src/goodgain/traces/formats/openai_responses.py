@@ -1,7 +1,7 @@
 """OpenAI Responses: output items such as `function_call`, `web_search_call`, `file_search_call`, `mcp_call`.
 
-Client tools: the response is a step. Hosted tools run inside a response: if it has reasoning items, calls with no
-reasoning and no message between them are a step; if it has none, each call is one.
+Calls of the client's tools in a response are one step. Hosted tools run inside a response: if it has reasoning items,
+calls without reasoning or a message between them are one step; otherwise each call is a step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: Types of items in which the client sends the output of its tools.
 _CLIENT_ANSWER_TYPES = {"function_call_output", "custom_tool_call_output"}
+#: Types of items without a search or a result.
 _OTHER_TYPES = {
     *("computer_call_output", "local_shell_call_output", "shell_call_output", "apply_patch_call_output"),
     *("tool_search_output", "mcp_approval_response", "item_reference", "compaction", "additional_tools"),
@@ -31,7 +33,7 @@ _OTHER_TYPES = {
 }
 _MESSAGE_FIELDS = {"role", "content", "type", "phase", "parsed"}
 _USER_PART_TYPES = {"input_text", "input_image", "input_file", "input_audio", "text", "output_text", "refusal"}
-#: Items that occur in this format only.
+#: Types of items that only this format has.
 _OWN_TYPES = {
     "function_call",
     "function_call_output",
@@ -43,7 +45,7 @@ _OWN_TYPES = {
 
 
 def sniff(head: FileHead) -> bool:
-    """A response object, items of a response, or exchanges with `input` and `output`."""
+    """Return whether there is a response, items of one, or exchanges with `input` and `output`."""
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
     return any(_is_response(record) for record in head.objects)
@@ -69,7 +71,7 @@ def _is_item(item: Any) -> bool:
 
 
 def independent(head: FileHead) -> bool:
-    """Whether each line of a JSON Lines file is a trace of its own."""
+    """Return whether each line of a JSON Lines file is a trace of its own."""
     return not are_exchanges(head) and not _are_chained_responses(head)
 
 
@@ -78,10 +80,10 @@ def _are_chained_responses(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a response or list of items, or as exchanges and previous_response_id join them."""
+    """Yield one trace a response or list of items; exchanges and chained responses are joined to conversations."""
     if are_exchanges(source.head):
         return join_exchanges(
-            source, _read_exchange, _item_key, lambda parts, at: _read_parts(source, parts, at), asked="input"
+            source, _read_exchange, _item_key, lambda parts, at: _read_parts(source, parts, at), endpoint_field="input"
         )
     if _are_chained_responses(source.head):
         return join_exchanges(source, _read_response, _item_key, lambda parts, at: _read_parts(source, parts, at))
@@ -95,7 +97,7 @@ def _is_conversation(value: list[Any]) -> bool:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    """A trace from a list of items, from a response, or from an object with its `input` and `output`."""
+    """Read a trace from a list of items, from a response, or from an object with `input` and `output`."""
     reader = _ItemReader(source)
     lists = [(value, at)] if isinstance(value, list) else []
     if isinstance(value, dict):
@@ -110,7 +112,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 def _read_input(items: Any, at: str) -> list[tuple[Any, str]]:
-    """The items of an input, which may be the user's words alone."""
+    """Return the items of an input with their places; a text is one message of the user."""
     return [({"role": "user", "content": items}, at)] if isinstance(items, str) else _read_items(items, at)
 
 
@@ -138,7 +140,7 @@ def _read_exchange(record: Any, at: str) -> Exchange | None:
 
 
 def _read_response(record: Any, at: str) -> Exchange | None:
-    """A stored response, which holds no more than its own output and perhaps its input."""
+    """Read a stored response as an exchange: its output, and its input if it has one."""
     response = expect_object(record, at)
     messages = [item for item, _ in _read_input(response.get("input"), f"{at}/input")]
     previous = expect_id(response.get("previous_response_id"), f"{at}/previous_response_id")
@@ -156,7 +158,7 @@ def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace
 
 
 def _item_key(item: Any) -> Hashable | None:
-    """What two copies of an item have in common; thoughts and hosted calls need not be sent again."""
+    """Return what two copies of an item share; None for thoughts and hosted calls, which need not be sent again."""
     if not isinstance(item, dict):
         return None
     kind = as_word(item.get("type"), "message")
@@ -169,7 +171,7 @@ def _item_key(item: Any) -> Hashable | None:
 
 
 class _ItemReader:
-    """Tells the items of a conversation, response by response."""
+    """Reports the items of a conversation to a `Conversation`, response by response."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -178,7 +180,7 @@ class _ItemReader:
         self._by_reasoning = self._stepped = self._client_step = False
 
     def read_all(self, items: list[tuple[Any, str]], *, resent: bool = False) -> None:
-        """Tell items in order. What stands between items that the client sends is one response."""
+        """Read items in order. The items between two that the client sends are one response."""
         start = 0
         for item, at in items:
             expect_object(item, at)
@@ -230,7 +232,7 @@ class _ItemReader:
                     raise unexpected_value(f"{at}/type", "the type of an item", item.get("type"))
                 self.source.not_understood(f"item of type {kind!r}", at, "an item such as message, function_call")
         if not self._stepped and not resent:
-            self.conversation.step()  # an answer without a call is a step too: what the user says next is a new turn
+            self.conversation.step()  # an answer without a call is a step, so that the next user message is a new turn
 
     def _add_call(self, call: ToolCall, *, client: bool, resent: bool) -> None:
         if not client and self.conversation.has_call(call.call_id):
@@ -259,7 +261,7 @@ class _ItemReader:
             elif self.source.citations and waiting:
                 notes = expect_list(part.get("annotations"), f"{at}/content/{index}/annotations")
                 cited = {str(note.get("url")): note for note in notes if _is_citation(note)}
-                if cited:  # they cannot be told apart by call: the last search before the answer has them
+                if cited:  # the log does not say which search found them, so they go to the last one before
                     waiting.pop().output = [{**note, "type": None} for note in cited.values()]
 
     def _check_message_fields(self, item: dict[str, Any], at: str) -> None:
@@ -271,7 +273,7 @@ class _ItemReader:
 
 
 def _is_input(item: Any) -> bool:
-    """Whether the client sends an item, so that the response before it has ended."""
+    """Return whether the client sends an item, so that the response before it has ended."""
     if not isinstance(item, dict):
         return False
     kind = as_word(item.get("type"), "message")

@@ -1,7 +1,7 @@
 """OpenInference and OTel GenAI spans: OTLP JSON, JSON Lines of spans, flat spans of Phoenix.
 
-A root span is a turn, one session.id joins turns. A search belongs to the step of the latest model span that started
-before it under the same root; searches before any model span are one step.
+A root span is a turn; turns with one session.id are a trace. A search belongs to the step of the latest model span
+that started before it under the same root; searches before the first model span are one step.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument t
 
 
 def sniff(head: FileHead) -> bool:
-    """Spans: `resourceSpans`, or objects with a span id."""
+    """Return whether there are spans: `resourceSpans`, or objects with a span id."""
     return any(has_spans(record) for record in head.objects)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a session; a root without a session is one by itself."""
+    """Yield one trace a session; a root without a session is a trace by itself."""
     roots = find_roots(source)
     sessions: dict[str, list[Root]] = {}
     for root in roots:
@@ -52,9 +52,9 @@ def _read_trace(source: Source, roots: list[Root]) -> Trace:
 
 
 def _read_steps(source: Source, root: Root) -> list[Step]:
-    """The steps of a turn, and the calls in them by start and place in the file."""
+    """Read the steps of a turn, with their calls in the order of start and place in the file."""
     by_id = {span.span_id: span for span in root.spans}
-    below = _find_kinds_below(root.spans, by_id)
+    callers = _find_callers_of_retrievers(root.spans, by_id)
     steps = [Step()]
     calls = 0
     retrievals: list[tuple[Span, ToolCall]] = []
@@ -68,7 +68,7 @@ def _read_steps(source: Source, root: Root) -> list[Step]:
             retrievals.append((span, call))
             steps[-1].calls.append(call)
             calls += 1
-        elif span.kind == "TOOL" and "RETRIEVER" not in below.get(span.span_id, ()):
+        elif span.kind == "TOOL" and span.span_id not in callers:
             steps[-1].calls.append(_read_tool(span))
             calls += 1
         elif span.kind == "RERANKER" and source.reranked:
@@ -78,18 +78,14 @@ def _read_steps(source: Source, root: Root) -> list[Step]:
     return steps
 
 
-def _find_kinds_below(spans: list[Span], by_id: dict[str, Span]) -> dict[str, set[str]]:
-    """For every span the kinds of the spans below it, of those kinds that count."""
-    below: dict[str, set[str]] = {}
-    for span in spans:
-        if span.kind != "RETRIEVER":
-            continue
-        for above in _iterate_ancestors(span, by_id):
-            below.setdefault(above.span_id, set()).add(span.kind)
-    return below
+def _find_callers_of_retrievers(spans: list[Span], by_id: dict[str, Span]) -> set[str]:
+    """Return the ids of the spans with a retriever below them; such a tool is not a search of its own."""
+    retrievers = (span for span in spans if span.kind == "RETRIEVER")
+    return {above.span_id for span in retrievers for above in _iterate_ancestors(span, by_id)}
 
 
 def _iterate_ancestors(span: Span, by_id: dict[str, Span]) -> Iterator[Span]:
+    """Yield the spans above a span, from its parent up; damaged logs may have circles."""
     seen = {span.span_id}
     at = by_id.get(span.parent_id or "")
     while at is not None and at.span_id not in seen:
@@ -99,7 +95,7 @@ def _iterate_ancestors(span: Span, by_id: dict[str, Span]) -> Iterator[Span]:
 
 
 def _is_inside_recorded_retriever(span: Span, by_id: dict[str, Span]) -> bool:
-    """Whether a retriever works for another one, which has the list that the agent saw."""
+    """Return whether a retriever is called by another one, whose list is the one that the agent saw."""
     return any(
         above.kind == "RETRIEVER" and _read_retrieval(above).answered for above in _iterate_ancestors(span, by_id)
     )
@@ -122,7 +118,7 @@ def _read_retrieval(span: Span) -> ToolCall:
 
 
 def _read_documents(span: Span, name: str) -> list[Attributes]:
-    """The documents of a span as objects; their metadata are JSON text."""
+    """Return the documents of a span as objects, with their metadata parsed from JSON text."""
     found = []
     for document in span.get_objects(name):
         plain = {key.removeprefix("document."): value for key, value in document.items()}
@@ -133,7 +129,10 @@ def _read_documents(span: Span, name: str) -> list[Attributes]:
 
 
 def _complete_documents(documents: list[Attributes], output: Any) -> list[Attributes]:
-    """Documents without an id, as the LangChain instrumentation writes them, with those of the output."""
+    """Return the documents with the fields that only the span's output has.
+
+    The LangChain instrumentation writes documents without their ids; its output has them.
+    """
     if all(document.get("id") is not None for document in documents):
         return documents
     value = parse_if_json(output)
@@ -167,7 +166,7 @@ def _read_tool(span: Span) -> ToolCall:
 
 
 def _parse_message(output: Any) -> Attributes | None:
-    """The fields of a LangChain tool message, which its instrumentation gives as a tool's output."""
+    """Return the fields of a LangChain tool message, which its instrumentation writes as output; else None."""
     value = parse_if_json(output)
     if not isinstance(value, dict):
         return None
@@ -186,7 +185,7 @@ def _find_artifact(output: Any) -> Any:
 
 
 def _apply_reranker(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
-    """Put a reranker's list in the place of the latest list retrieved before it, if possible under the same parent."""
+    """Replace the latest list retrieved before a reranker by its list, under the same parent if there is one."""
     siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
     documents = _read_documents(span, "reranker.output_documents")
     candidates = siblings or [call for _, call in retrievals]
@@ -195,7 +194,7 @@ def _apply_reranker(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None
 
 
 def _find_calls_without_spans(root: Root) -> list[Step]:
-    """Searches that model spans called where no span of a tool or retriever is in the log."""
+    """Return steps for the searches that models called in a log without spans of tools and retrievers."""
     calls = {
         str(call["id"]): call for span in root.spans if span.kind == "LLM" for call in span.attributes.get("calls", ())
     }

@@ -1,7 +1,7 @@
 """Tagged text: Search-R1 (`<search>`, `<information>`), Tongyi and WebDancer (`<tool_call>`, `<tool_response>`).
 
-Each `<search>` is a step; an assistant message with `<tool_call>` is one. A trace is one turn. Tags in system and user
-prompts are examples, never calls.
+Each `<search>` is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Tags in system and user
+prompts are examples and not calls.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.conversation import Conversation, find_messages, has_messages, message_text
+from goodgain.traces.conversations.conversation import (
+    Conversation,
+    find_messages,
+    has_messages,
+    is_message_list,
+    message_text,
+)
 from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: The search of Search-R1, and around what it found.
 _SEARCH = re.compile(r"<search>(?P<query>.*?)</search>", re.DOTALL)
 _INFORMATION = re.compile(r"\s*<information>")
 _INFORMATION_END = "</information>"
+#: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
 _CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
@@ -27,7 +35,7 @@ _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
 _RESULT_TAGS = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
 _CALL_TAGS = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
 
-#: Tags that a whole text of these dialects has at least one of.
+#: A text of these dialects has at least one of these tags.
 _KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think)>")
 #: Tags of other dialects around a search or what it found.
 _OTHER_TAG = re.compile(
@@ -36,13 +44,13 @@ _OTHER_TAG = re.compile(
 _EXPECTED = "<search> and <information>, or <tool_call> and <tool_response>"
 _MESSAGE_FIELDS = {"role", "content", "reasoning_content"}
 
-#: How chat templates mark who speaks.
+#: The marks of who speaks in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
-#: The prompt of Search-R1, where no chat template parts it from the answer.
+#: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer.
 _PROMPT = re.compile(r"\s*Answer the given question\. You must conduct reasoning.*?Question:[^\n]*\n", re.DOTALL)
 
-#: Under which names an object holds a whole tagged text.
+#: Fields that hold a whole tagged text, the best first.
 _TEXT_FIELDS = (
     "text",
     "response",
@@ -54,15 +62,15 @@ _TEXT_FIELDS = (
     "sequence",
     "full_response",
 )
+#: The tool's name in a call that is not quite JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 
 
 def sniff(head: FileHead) -> bool:
-    """What an assistant says, or a text, with a search or a call in tags."""
+    """Return whether an assistant's message, or a text, has a search or a call in tags."""
     if head.kind == "text":
         return any(_CALL_TAGS.search(said) for speaker, said in _split_speeches(head.text) if speaker == "assistant")
-    records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    return any(_is_tagged(record) for record in [*records, *head.records])
+    return any(_is_tagged(record) for record in head.conversations)
 
 
 def _is_tagged(record: Any) -> bool:
@@ -94,29 +102,25 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
-    """A message that logs its calls in fields of their own: another format, whatever its text says."""
+    """Return whether a message has its calls in fields of their own: then it is of another format."""
     return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
 def independent(_: FileHead) -> bool:
-    """Each line of a JSON Lines file is a trace of its own."""
+    """Return True: each line of a JSON Lines file is a trace of its own."""
     return True
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace an object, or, in a text, from one system prompt to the next."""
+    """Yield one trace an object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(lambda value, at: _read_record(source, value, at), is_one=_is_conversation)
+        yield from source.traces(lambda value, at: _read_record(source, value, at), is_one=is_message_list)
         return
     text = source.text()
     for start, speeches in _split_conversations(text):
         line = text.count("\n", 0, start) + 1
         place = f"{source.path}, line {line}, at "
         yield from source.read_numbered(lambda value, at: _read_speeches(source, value, at), speeches, place)
-
-
-def _is_conversation(value: list[Any]) -> bool:
-    return any(isinstance(member, dict) and "role" in member for member in value) or not value
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
@@ -151,12 +155,12 @@ def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> 
 
 
 def _find_speaker_marks(text: str) -> list[re.Match[str]]:
-    """The chat template's marks of who speaks; pages that were found and hold such marks do not speak."""
+    """Return the chat template's marks of who speaks, except those inside results: pages may hold such marks."""
     return list(_SPEAKER.finditer(_RESULT_TAGS.sub(lambda found: " " * len(found.group()), text)))
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
-    """Who says what in a text; without a chat template's marks, all but Search-R1's prompt is the assistant's."""
+    """Yield speaker and text in order; without marks, all but Search-R1's prompt is the assistant's."""
     marks = _find_speaker_marks(text)
     if not marks:
         prompt = _PROMPT.match(text)
@@ -170,7 +174,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """The conversations in a text and where each begins: at a system prompt; where there is none, at a user."""
+    """Yield the conversations in a text and where each begins: at a system prompt or, without one, at a user."""
     marks = _find_speaker_marks(text)
     speakers = {mark[1] or mark[2] for mark in marks}
     opener = "system" if "system" in speakers else "user"
@@ -184,7 +188,7 @@ def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]
 
 
 class _SpeechReader:
-    """Tells what is spoken. Everything belongs to one turn: tool responses come in the user's role."""
+    """Reports what is spoken to a `Conversation`, in one turn, as tool responses come in the user's role."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -193,7 +197,7 @@ class _SpeechReader:
         self._waiting: list[ToolCall] = []
 
     def read(self, speaker: str, text: str, at: str) -> None:
-        """What one speaker says."""
+        """Return what one speaker says."""
         if speaker == "assistant":
             self._read_assistant(text, at)
         elif speaker in ("user", "tool", "observation", "ipython"):
@@ -227,7 +231,7 @@ class _SpeechReader:
             self._waiting.append(_parse_call(found["call"].strip() if found else "", at))
             self.conversation.call(self._waiting[-1])
             inline = _RESPONSE.match(text, position)
-            if inline:  # a log that holds calls and responses in one text
+            if inline:  # the log has calls and responses in one text
                 self._waiting.pop().output = inline[1]
                 position = inline.end()
                 stepped = False
@@ -243,7 +247,7 @@ class _SpeechReader:
             self.conversation.step()
 
     def _read_search(self, text: str, start: int, at: str) -> int:
-        """One search and what was found; tags inside the found pages are no calls."""
+        """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
         search = _SEARCH.match(text, start)
         if search is None:
             return len(text)
@@ -254,7 +258,7 @@ class _SpeechReader:
         return end
 
     def _read_responses(self, text: str, at: str) -> None:
-        """The responses to the calls that wait: one each, or one that is cut off or holds the tag itself."""
+        """Read the responses to the open calls: one each, or a last one that is cut off or holds the tag itself."""
         whole = _RESPONSES.search(text)
         found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
         if len(found) != len(self._waiting):
@@ -264,7 +268,10 @@ class _SpeechReader:
 
 
 def _read_information(text: str, start: int) -> tuple[Any, int]:
-    """What was found, and where it ends: at the last closing tag before the next search, as pages may hold the tag."""
+    """Return the results and where they end: at the last closing tag before the next search.
+
+    The last one, because the pages found may hold the tag.
+    """
     opening = _INFORMATION.match(text, start)
     if opening is None:
         return UNANSWERED, start
@@ -276,12 +283,12 @@ def _read_information(text: str, start: int) -> tuple[Any, int]:
     if end < 0:
         return UNANSWERED, len(text)  # cut off
     if "<information>" in text[begin:end]:
-        return UNANSWERED, begin  # the closing tag is damaged: this one closes what a later search found
+        return UNANSWERED, begin  # the closing tag is damaged: this one closes the results of a later search
     return text[begin:end].strip(), end + len(_INFORMATION_END)
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """The call that stands in a tag: JSON, or what its reader took for JSON (single quotes, a comma too many)."""
+    """Read the call in a tag: JSON, or nearly JSON (single quotes, a comma too many), as agents accept both."""
     try:
         value = loads(text)
     except NotJSONError:

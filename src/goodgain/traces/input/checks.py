@@ -1,4 +1,4 @@
-"""Taking a value from a log as what it must be, or saying where it stands and what was found instead."""
+"""Checks of the values in a log: each returns the value with its type, or raises an error that names the place."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _REMEDY = "correct or leave out the file, name its format with format=, or pass 
 
 
 def format_place(at: str) -> str:
-    """A place as errors name it; the top of a document has no pointer."""
+    """Return a place as errors name it: without the `, at ` that is left where no JSON pointer follows."""
     return at.removesuffix(", at ")
 
 
 def describe(value: Any) -> str:
-    """What a value is, in words for an error."""
+    """Return a short description of a value, for an error."""
     match value:
         case None:
             return "null"
@@ -48,12 +48,16 @@ def describe(value: Any) -> str:
 
 
 def unexpected_value(at: str, expected: str, found: Any, remedy: str = _REMEDY) -> InputError:
-    """The error for a value that is not what the format says."""
+    """Return the error to raise for a value that is not what the format says."""
     return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
 
 
 def expect_list(value: Any, at: str) -> list[Any]:
-    """A list; null and nothing are an empty one."""
+    """Return a list; null becomes an empty one.
+
+    Raises:
+        InputError: the value is something else; so in all functions below.
+    """
     if value is None:
         return []
     if not isinstance(value, list):
@@ -62,35 +66,38 @@ def expect_list(value: Any, at: str) -> list[Any]:
 
 
 def expect_object(value: Any, at: str) -> dict[str, Any]:
-    """An object with named fields."""
+    """Return a JSON object."""
     if not isinstance(value, dict):
         raise unexpected_value(at, "an object", value)
     return value
 
 
 def expect_text(value: Any, at: str) -> str:
-    """A text that is there."""
+    """Return a text, which must be there."""
     if not isinstance(value, str):
         raise unexpected_value(at, "text", value)
     return value
 
 
 def expect_optional_text(value: Any, at: str) -> str | None:
-    """A text, or None where there is none."""
+    """Return a text, or None for null."""
     if value is None or isinstance(value, str):
         return value
     raise unexpected_value(at, "text", value)
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """A word such as a type or role, to look up in a table; what is no text becomes one that no table has."""
+    """Return a word such as a type or role, to look up in a table.
+
+    What is not text becomes a word that no table has: a list or an object cannot be looked up in a set.
+    """
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
 
 
 def expect_id(value: Any, at: str) -> str | None:
-    """An id: text or a whole number; None where there is none, or an empty one."""
+    """Return an id as text, from text or a whole number; None for null and for an empty text."""
     if isinstance(value, str):
         return value or None
     if value is None:
@@ -101,7 +108,10 @@ def expect_id(value: Any, at: str) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """A finite number, also one written as text; anything else is none, as scores decide nothing."""
+    """Return a finite number, also from text; None for anything else.
+
+    It raises nothing: only scores are read with it, and a run without scores is a run.
+    """
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             found = float(value)

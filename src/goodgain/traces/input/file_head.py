@@ -1,4 +1,4 @@
-"""The beginning of a file, as the formats look at it to tell whether it is theirs."""
+"""The first 256 KiB of a file, from which formats are recognised."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from goodgain.traces.input.json_text import NotJSONError, loads
 
 __all__ = ["HEAD_SIZE", "FileHead"]
 
+#: Bytes looked at to recognise a format: enough for a system prompt and the first messages behind it.
 HEAD_SIZE = 256 * 1024
 _JSON_LINES = (".jsonl", ".ndjson")
+#: Strings (also one that the end of the head cuts off), brackets and commas: all that closing cut JSON needs. The
+#: possessive `*+` keeps the search linear on hostile text.
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
-#: Files that hold no text, by how they begin.
+#: Files that do not hold text, by their first bytes; they are named in the error.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+#: A line of a stream of server-sent events.
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
+#: An error names at most this many keys, and this many characters of each.
 _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
@@ -31,7 +36,7 @@ class FileHead:
 
     def __init__(self, name: str, raw: bytes, *, whole: bool) -> None:
         self.name = name
-        self.raw = raw.removeprefix(b"\xef\xbb\xbf")
+        self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
 
     @cached_property
@@ -44,25 +49,27 @@ class FileHead:
             return "text"
         if self.name.lower().endswith(_JSON_LINES):
             return "jsonl"
+        # The name does not say it: several lines are JSON Lines if the first is a whole value by itself.
         first, _, rest = start.partition(b"\n")
         if not rest.strip():
             return "json"
         try:
             loads(first)
         except NotJSONError:
+            # Logs of programs begin lines with `[INFO]` or a date in brackets: these are text.
             return "text" if start.startswith(b"[") and not _is_list_start(start) else "json"
         return "jsonl"
 
     @cached_property
     def value(self) -> Any:
-        """The value of a `json` file; of a longer file, as much of it as the head holds. None if it is no JSON."""
+        """The value of a `json` file, or as much of it as the head holds; None if the file is not JSON."""
         if self.kind != "json":
             return None
         return _parse_prefix(self.raw, whole=self.whole)
 
     @cached_property
     def records(self) -> list[Any]:
-        """The members of a list, the values of the lines, or the one object that the file is; empty for text."""
+        """The members of the file's list, the values of its lines, or its one object; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
         if self.kind != "jsonl":
@@ -71,13 +78,19 @@ class FileHead:
         values = []
         for number, line in enumerate(lines):
             cut = number == len(lines) - 1 and not self.whole
-            if not cut or number == 0:
+            if not cut or number == 0:  # of a cut last line little can be told, but it may be all there is
                 values.append(_parse_prefix(line, whole=not cut))
         return values
 
+    @property
+    def conversations(self) -> list[Any]:
+        """What may be a conversation: each record and, in a JSON file with a list, the list itself."""
+        as_list = [self.records] if self.kind == "json" and isinstance(self.value, list) else []
+        return [*as_list, *self.records]
+
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """Those records that are objects, and the objects in those that are lists."""
+        """The records that are objects, and the objects in the records that are lists."""
         found: list[dict[str, Any]] = []
         for record in self.records:
             members = record if isinstance(record, list) else [record]
@@ -86,7 +99,7 @@ class FileHead:
 
     @property
     def description(self) -> str:
-        """What the file holds, in words for an error: `jsonl, objects with the keys type, message, sessionId`."""
+        """What the file holds, for an error: `jsonl, objects with the keys type, message, sessionId`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
@@ -105,11 +118,12 @@ class FileHead:
 
 
 def _is_list_start(start: bytes) -> bool:
-    """Whether what follows a `[` can be a value of JSON."""
+    """Return whether what follows a `[` can be JSON."""
     return start[1:].lstrip()[:1] in (b"{", b"[", b'"', b"]") or start[1:].lstrip()[:1].isdigit()
 
 
 def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
+    """Parse JSON that may be cut off at its end: up to the last whole member, with the open brackets closed."""
     try:
         return loads(raw)
     except NotJSONError:
@@ -117,7 +131,7 @@ def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
             return None
     text = raw.decode("utf-8", "ignore")
     closing: list[str] = []
-    cut, open_there = 0, ""
+    cut, open_there = 0, ""  # the last place at which the text can end, and the brackets that are open there
     for mark in _JSON_TOKENS.finditer(text):
         sign = mark.group()
         if sign in "{[":

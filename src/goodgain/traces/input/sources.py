@@ -1,4 +1,4 @@
-"""A file of traces, opened: its documents one by one, and where in the file each of them stands."""
+"""A file of traces as a format reads it: its documents one by one, and where in the file each of them stands."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ __all__ = ["Source", "base_name", "read_head"]
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _COMPRESSED = (".gz", ".zst")
 _EXTENSIONS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval")
+#: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _MAX_BYTES = 1 << 30
-#: Fields that hold neither a call nor a result nor an answer, whoever writes them.
+#: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
 _METADATA_FIELDS = {
     *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
     *("name", "_name", "model", "model_name", "provider", "author", "sender", "recipient", "agent", "version", "index"),
@@ -38,14 +39,14 @@ _METADATA_FIELDS = {
     *("latency", "duration", "timing", "tokens", "token_ids", "prompt_token_ids", "token_count", "feedback", "tags"),
     *("cache_control", "response_metadata", "context_management", "container"),
 }
-#: So many things that are not understood are kept of one trace: logs are hostile input.
+#: At most so many things that are not understood are kept of one trace: hostile input must not fill the memory.
 _MAX_UNKNOWN = 1000
-#: Read at once; with the few KiB that Python takes, a line of a trace would be put together from several reads.
+#: Bytes read at once. Python's default of a few KiB would put each line of a trace together from several reads.
 _READ_SIZE = 256 << 10
 
 
 def base_name(path: Path) -> str:
-    """The file's name without what says how it is written: `q12.json.gz` -> `q12`."""
+    """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
     name = path.name
     for endings in (_COMPRESSED, _EXTENSIONS):
         for ending in endings:
@@ -57,7 +58,11 @@ def base_name(path: Path) -> str:
 
 @contextmanager
 def _open_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read, decompressed if its first bytes say that it is gzip or Zstandard; its errors as ours."""
+    """Open a file to read, decompressed if its first bytes say that it is gzip or Zstandard.
+
+    Raises:
+        InputError: the file cannot be opened, or its compressed data is damaged (also while it is read).
+    """
     try:
         with path.open("rb", buffering=_READ_SIZE) as file:
             start = file.read(4)
@@ -78,7 +83,7 @@ def _open_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _BufferedStream:
-    """Lines from a Zstandard stream, which knows only blocks."""
+    """A Zstandard stream with `readline`, which zstandard's own stream lacks."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -109,7 +114,7 @@ class _BufferedStream:
 
 
 def read_head(path: Path) -> FileHead:
-    """The beginning of a file."""
+    """Read the first 256 KiB of a file."""
     with _open_file(path) as file:
         raw = file.read(HEAD_SIZE + 1)
     name = path.name
@@ -119,32 +124,33 @@ def read_head(path: Path) -> FileHead:
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """A file in an archive, also where it is compressed with Zstandard, which zipfile has from Python 3.14 on."""
+    """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
     archive.fp.seek(info.header_offset)
     header = archive.fp.read(_ZIP_HEADER)
     if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
         raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
+    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which stand between header and data.
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     archive.fp.seek(lengths, 1)
     packed = archive.fp.read(info.compress_size)
     with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-        content = stream.read(info.file_size + 1)  # no more than the archive says, whatever the data say
+        content = stream.read(info.file_size + 1)  # at most one byte more than the archive says: a bomb stops there
     if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{info.filename} is damaged")
     return content
 
 
 def _is_only_text(value: Any) -> bool:
-    """Whether a value is a list of nothing but parts of text."""
+    """Return whether a value is a list of text parts only."""
     return isinstance(value, list) and all(
         isinstance(part, dict) and part.get("type") in ("text", "step-start") for part in value
     )
 
 
 class Source:
-    """One file as a format reads it, or a range of the lines of one.
+    """One file as a format reads it, or a range of its lines.
 
     Attributes:
         path: the file; `name` is its base name, which query ids are made of.
@@ -175,11 +181,11 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The file's name without its endings."""
+        """The file's name without its endings, of which query ids are made."""
         return base_name(self.path)
 
     def documents(self) -> Iterator[tuple[Any, str]]:
-        """The values in the file, each with its place: of JSON the one, of JSON Lines one a line."""
+        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines."""
         if self.head.kind == "jsonl":
             yield from self._read_lines()
             return
@@ -211,12 +217,12 @@ class Source:
                     self._raise_or_skip(
                         InputError(f"{format_place(at)}: is not JSON ({error}); is the file cut off there?")
                     )
-                    self._number += 1
+                    self._number += 1  # the line counts, so that the traces after it keep their numbers
                     continue
                 yield value, at
 
     def bytes(self) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         with _open_file(self.path) as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
@@ -226,14 +232,14 @@ class Source:
         return content.removeprefix(b"\xef\xbb\xbf")
 
     def text(self) -> str:
-        """The whole file as text."""
+        """Read the whole file as text."""
         try:
             return self.bytes().decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"{self.path}: is no UTF-8 text at byte {error.start}; write it as UTF-8") from None
+            raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
     def read_members(self) -> Iterator[tuple[Any, str]]:
-        """The JSON files in an archive, in the order of their names, each with its name."""
+        """Yield the value of each JSON file in an archive with the file's name, in the order of names."""
         try:
             with zipfile.ZipFile(self.path) as archive:
                 for info in sorted(archive.infolist(), key=lambda info: info.filename):
@@ -250,9 +256,11 @@ class Source:
             ) from None
 
     def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
-        """The traces of a file: one, or numbered ones in a list or in JSON Lines.
+        """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
 
-        `one` makes a trace of a value; `is_one` tells a list that is one trace from a list of traces.
+        Args:
+            one: makes a trace of a value and its place.
+            is_one: says whether a list is one trace (a list of messages) rather than a list of traces.
         """
         for value, at in self.documents():
             if self.head.kind == "jsonl":
@@ -266,7 +274,7 @@ class Source:
                         yield trace
 
     def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
-        """A trace of a container, with its number; traces left out keep theirs."""
+        """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
         number, self._number = self._number, self._number + 1
         with self.handle_errors():
             if (trace := one(value, at)) is not None:
@@ -275,14 +283,14 @@ class Source:
 
     @contextmanager
     def handle_errors(self) -> Iterator[None]:
-        """Pass over what raises an InputError inside, and count it, if the caller asked for errors='skip'."""
+        """Catch and count an InputError raised inside if the caller asked for errors='skip'; else let it through."""
         try:
             yield
         except InputError as error:
             self._raise_or_skip(self._add_cause(error))
 
     def _add_cause(self, error: InputError) -> InputError:
-        """An error in a trace of which something before was not understood names that, too: it may be the cause."""
+        """Return the error with the first thing that was not understood before it in the trace: the likely cause."""
         if not self._unknown:
             return error
         first = self._unknown[0]
@@ -291,16 +299,16 @@ class Source:
     def _raise_or_skip(self, error: InputError) -> None:
         if not self._skip:
             raise error
-        self._unknown.clear()  # it stands in the trace that is left out
+        self._unknown.clear()  # these items stand in the trace that is left out
         self.summary.count_error(error)
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Say that the trace being read has an item of an unknown kind, or something that is not read.
+        """Record that the trace being read has an item of an unknown kind, or something that is not read.
 
         Args:
             what: the kind, for counting: the same words for all items of it.
             at: the place of this one.
-            expected: what the format has there.
+            expected: what the format has in its place.
         """
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
@@ -308,7 +316,7 @@ class Source:
     def check_fields(
         self, item: dict[str, Any], known: set[str], at: str, *, of: str, expected: str, needs: str | None = None
     ) -> None:
-        """Say which fields of an item could hold a call, a result or an answer and are not known to the format.
+        """Record the fields of an item that the format does not know and that could hold a call, result or answer.
 
         These are unknown fields with a list or an object in them that is more than text; in an item that lacks its
         content (`needs`), also those with text.
@@ -331,7 +339,7 @@ class Source:
                 self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
-        """Hand out what was not understood since this was last asked for: it belongs to the trace just read."""
+        """Return what was not understood since the last call, which belongs to the trace just read."""
         if not self._unknown:
             return ()
         taken = tuple(self._unknown)
@@ -339,5 +347,5 @@ class Source:
         return taken
 
     def count_other_endpoint(self) -> None:
-        """Count an exchange with another endpoint."""
+        """Count an exchange with another endpoint, which is not read."""
         self.summary.passed_over += 1

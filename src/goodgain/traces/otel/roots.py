@@ -36,7 +36,7 @@ class Root:
 
 
 def find_roots(source: Source) -> list[Root]:
-    """The roots of a file. Spans whose parent the file lacks belong to their trace's root."""
+    """Return the roots of a file. Spans whose parent the file lacks belong to their trace's root."""
     traces: dict[str, list[Span]] = {}
     count = 0
     for value, at in source.documents():
@@ -58,7 +58,7 @@ def find_roots(source: Source) -> list[Root]:
 
 
 def _select_turn_roots(tops: list[Span]) -> list[Span]:
-    """Those roots of a trace that begin when the one before has ended: others have lost their parent."""
+    """Return those roots of a trace that begin when the one before has ended: others have lost their parent."""
     found: list[Span] = []
     for top in sorted(tops, key=lambda span: (span.start, span.order)):
         if not found or top.start > found[-1].end:
@@ -94,7 +94,7 @@ def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
 
 
 def split_session(roots: list[Root]) -> Iterator[list[Root]]:
-    """The roots of a session as turns of one conversation, or as queries of their own.
+    """Yield the roots of a session as turns of one conversation, or as queries of their own.
 
     They are queries if they name different ones and none was given what was asked in an earlier one.
     """
@@ -127,7 +127,7 @@ def _query_id(span: Span) -> str | None:
 
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
-    """What was said before, and the user's question, in what a span was given."""
+    """Return what was said before, and the user's question, in what a span was given."""
     if "heard" in span.attributes:
         return span.attributes["heard"]  # type: ignore[no-any-return]  # put there by _lighten
     messages = [
@@ -162,7 +162,7 @@ def _read_role_and_text(message: Attributes) -> tuple[str, str]:
 
 
 def _read_history(spans: list[Span]) -> tuple[set[str], str]:
-    """All that the root, or the first model call below it, was given from before, and the question it was asked."""
+    """Return all that the root, or the first model call below it, was given from before, and the question it was asked."""
     first = next((span for span in spans[1:] if span.kind == "LLM"), None)
     history: set[str] = set()
     question = ""
@@ -174,7 +174,7 @@ def _read_history(spans: list[Span]) -> tuple[set[str], str]:
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:
-    """The tool calls in what a model answered."""
+    """Yield the tool calls in what a model answered."""
     for index, message in enumerate(span.get_objects("llm.output_messages")):
         calls: dict[str, Attributes] = {}
         for key, value in message.items():
@@ -197,7 +197,7 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 
 
 def parse_if_json(value: Any) -> Any:
-    """A value that may be written as JSON text."""
+    """Return a value that may be written as JSON text."""
     if isinstance(value, str):
         try:
             return loads(value)

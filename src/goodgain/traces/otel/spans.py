@@ -75,7 +75,7 @@ class Span(msgspec.Struct):
     unknown: str = ""
 
     def get(self, name: str) -> Any:
-        """The value of an attribute, be they flat with dots or nested; None where there is none."""
+        """Return the value of an attribute, be they flat with dots or nested; None where there is none."""
         if name in self.attributes:
             return self.attributes[name]
         if (flat := f"attributes.{name}") in self.attributes:
@@ -86,7 +86,7 @@ class Span(msgspec.Struct):
         return value
 
     def get_objects(self, name: str) -> list[Attributes]:
-        """The objects that `name.0.x`, `name.1.x` ... describe, or that stand as a list under `name`, keys flat."""
+        """Return the objects that `name.0.x`, `name.1.x` ... describe, or that stand as a list under `name`, keys flat."""
         nested = self.get(name)
         if isinstance(nested, str):
             try:
@@ -116,7 +116,7 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
 
 
 def has_spans(record: Any) -> bool:
-    """Whether an object is a span, or holds spans as OTLP or Phoenix do."""
+    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
     if not isinstance(record, dict):
         return False
     held = record.get("spans", record.get("data"))
@@ -125,7 +125,7 @@ def has_spans(record: Any) -> bool:
 
 
 def is_span(record: Any) -> bool:
-    """Whether an object is one span."""
+    """Return whether an object is one span."""
     if not isinstance(record, dict):
         return False
     context = record.get("context")
@@ -137,7 +137,7 @@ def is_span(record: Any) -> bool:
 
 
 def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
-    """The spans a document holds, one or many, in the file's order."""
+    """Yield the spans a document holds, one or many, in the file's order."""
     for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
         yield _make_span(expect_object(raw, span_at), span_at, order, otlp=otlp)
 
@@ -196,7 +196,7 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
 
 
 def _describe_unknown(span: Span) -> str:
-    """What is not understood of a span whose kind is not known."""
+    """Return what is not understood of a span whose kind is not known."""
     if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
         return f"span of kind {span.kind!r}"
     told = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
@@ -220,7 +220,7 @@ def _read_kind(span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """An id of a trace or span in hexadecimal, from that, from `0x...`, or from the base64 of protobuf writers."""
+    """Return an id of a trace or span in hexadecimal, from that, from `0x...`, or from the base64 of protobuf writers."""
     if not isinstance(value, str) or not value:
         raise unexpected_value(at, "the id of a span or trace", value)
     text = value.removeprefix("0x").lower()

@@ -108,7 +108,7 @@ def convert_traces(
 
 
 def _check_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
-    """The outputs whose names are known before the traces are read; with `{system}` each run follows when it is met."""
+    """Return the outputs whose names are known before the traces are read; with `{system}` each run follows when it is met."""
     if results is not None:
         check_results_name(results)
     outputs = Outputs(find_trace_files(paths))
@@ -170,19 +170,19 @@ class _BatchConverter:
         )
 
     def add_documents(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Results with a column `document`."""
+        """Return results with a column `document`."""
         if self.deduplicate is None or frame.is_empty():
             return frame.with_columns(document="doc_id")
         found = self.deduplicate(frame)
         return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
 
     def make_runs(self, frame: pl.DataFrame) -> list[tuple[str | None, Part]]:
-        """The run of each system in a frame."""
+        """Return the run of each system in a frame."""
         systems = list_systems(frame)
         return [(name, part_of(self.run_file, self.make_run(_select_system(frame, name, systems)))) for name in systems]
 
     def make_run(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The run of one system."""
+        """Return the run of one system."""
         return to_run(frame, normalise_url=self.normalise_url)
 
 
@@ -191,7 +191,7 @@ def _select_system(frame: pl.DataFrame, system: str | None, systems: list[str | 
 
 
 def _restore_query_order(frame: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the parts, queries in the order of the frame."""
+    """Return the rows of the parts, queries in the order of the frame."""
     order = frame.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("order")
     joined = pl.concat(parts).join(order, on="query_id", how="left", maintain_order="left")
     return joined.sort("order", maintain_order=True).drop("order")

@@ -28,7 +28,7 @@ _TEXTS = ("system", "document", "doc_id", "url", "title", "snippet")
 def to_run(
     results: Any, *, system: str | None = None, tag: str | None = None, normalise_url: NormaliseUrl | None = None
 ) -> pl.DataFrame:
-    """A run from a results frame.
+    """Return a run from a results frame.
 
     Args:
         results: a results frame of any engine, in any order. A result is the document that its column `document`
@@ -72,12 +72,12 @@ def to_run(
 
 
 def list_systems(frame: pl.DataFrame) -> list[str | None]:
-    """The systems of a results frame, in order of appearance."""
+    """Return the systems of a results frame, in order of appearance."""
     return frame["system"].unique(maintain_order=True).to_list() if "system" in frame.columns else [None]
 
 
 def _select_columns(results: Any) -> pl.DataFrame:
-    """The columns a run is made of, typed."""
+    """Return the columns a run is made of, typed."""
     if isinstance(results, pl.DataFrame):
         frame = results
     else:
@@ -96,7 +96,7 @@ def _select_columns(results: Any) -> pl.DataFrame:
 
 
 def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
+    """Return rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
     rows = rows.with_columns(query=_number_names(rows["query_id"]))
     keys = ("query", "iteration", "search", "rank")
     after = pl.lit(True)
@@ -131,7 +131,7 @@ def _select_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
 
 
 def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Rows with the name of their document. An own id `-` would mean "nothing found" in a run and names nothing."""
+    """Return rows with the name of their document. An own id `-` would mean "nothing found" in a run and names nothing."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
     bare = named["name"].is_null() & (named["rank"] > 0)

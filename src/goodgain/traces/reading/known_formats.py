@@ -42,7 +42,7 @@ class Format:
 
 @lru_cache(maxsize=1)
 def formats() -> dict[str, Format]:
-    """All formats by name: those in the folder, then those of plugins.
+    """Return all formats by name: those in the folder, then those of plugins.
 
     Raises:
         InputError: a plugin cannot be loaded, lacks a function, or takes a name that is taken.
@@ -77,7 +77,7 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
 
 
 def get_format(name: str) -> Format:
-    """The format of a name.
+    """Return the format of a name.
 
     Raises:
         InputError: there is none of that name.
@@ -89,7 +89,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format:
-    """The one format that claims a file.
+    """Return the one format that claims a file.
 
     Raises:
         InputError: none does, or several do.
@@ -110,7 +110,7 @@ def detect_format(path: Path, head: FileHead) -> Format:
 
 
 def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
-    """Whether a format claims a file; a plugin that fails on a file of another format says who it is."""
+    """Return whether a format claims a file; a plugin that fails on a file of another format says who it is."""
     try:
         return found.sniff(head)
     except Exception as error:

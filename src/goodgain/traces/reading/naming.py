@@ -55,7 +55,7 @@ class QueryNames:
 
 
 def name_system(trace: Trace, options: ReadOptions) -> str | None:
-    """The system a trace is of: the caller's name or the log's, and the run where the log has several."""
+    """Return the system a trace is of: the caller's name or the log's, and the run where the log has several."""
     tag = options.tag if options.tag is not None else trace.tag
     if trace.run is None:
         return tag
@@ -63,7 +63,7 @@ def name_system(trace: Trace, options: ReadOptions) -> str | None:
 
 
 def choose_query_id(trace: Trace, query: Query, options: ReadOptions, name: str) -> tuple[str, str]:
-    """A query's id, and where it came from: own, path, constant, function or name.
+    """Return a query's id, and where it came from: own, path, constant, function or name.
 
     The trace's own comes first, then `query_id=`, then the file's name, with a number in a file of several traces.
     With turns='all' the turn's number follows, unless the turn names its own id.
@@ -110,7 +110,7 @@ def _check_id(value: Any, trace: Trace, what: str) -> str:
 
 
 def _follow_path(record: Any, path: str) -> Any:
-    """The value at a JSON pointer or a path of names with dots."""
+    """Return the value at a JSON pointer or a path of names with dots."""
     keys = path.removeprefix("/").split("/") if path.startswith("/") else path.split(".")
     for key in keys:
         key = key.replace("~1", "/").replace("~0", "~")

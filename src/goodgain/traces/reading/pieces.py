@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[Path]:
-    """The files that paths name: themselves, and of a directory those in it whose names end as traces do.
+    """Return the files that paths name: themselves, and of a directory those in it whose names end as traces do.
 
     Raises:
         InputError: there is none, a path does not exist, or one file is named twice.
@@ -68,13 +68,13 @@ def find_trace_files(paths: Paths) -> list[Path]:
 
 
 def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
-    """The head of a file, and its format: the one named, or the one that claims it."""
+    """Return the head of a file, and its format: the one named, or the one that claims it."""
     head = read_head(path)
     return head, detect_format(path, head) if name == "auto" else get_format(name)
 
 
 def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
-    """What there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
+    """Yield what there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
     pieces: list[Piece] = []
     waiting = 0
     for path in files:
@@ -95,7 +95,7 @@ def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[
 
 
 def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
-    """The pieces of a file whose lines are traces, or None if it has to be read in one go."""
+    """Yield the pieces of a file whose lines are traces, or None if it has to be read in one go."""
     with path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".zst":
             return None
@@ -106,7 +106,7 @@ def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
 
 
 def _split_lines(path: Path, format_name: str) -> Iterator[Piece]:
-    """Ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
+    """Yield ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
     start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
     with path.open("rb", buffering=_READ_SIZE) as file:
         for line_number, line in enumerate(file, start=1):

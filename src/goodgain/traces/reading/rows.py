@@ -65,7 +65,7 @@ class ResultRows:
         return {result.doc_id for result in self._results if result is not _NO_RESULT[0]}.isdisjoint(_NO_IDS)
 
     def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
-        """The results frame, or of it what a run needs whose results all have ids."""
+        """Return the results frame, or of it what a run needs whose results all have ids."""
         of_results = _OF_RUNS if for_run else _OF_RESULTS
         of_searches = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
@@ -82,7 +82,7 @@ class ResultRows:
 
 
 def _format_queries(search: SearchCall | None) -> str | None:
-    """What a search asked for, which is looked up only where somebody will read it."""
+    """Return what a search asked for, which is looked up only where somebody will read it."""
     return None if search is None else "; ".join(search.queries) or None
 
 
@@ -101,5 +101,5 @@ def _make_column(name: str, results: list[Result]) -> pl.Series:
 
 
 def concat_results(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of several results frames, in order; an empty results frame of none."""
+    """Return the rows of several results frames, in order; an empty results frame of none."""
     return pl.concat(frames) if frames else pl.DataFrame(schema=RESULTS_SCHEMA)

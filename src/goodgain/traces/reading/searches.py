@@ -31,7 +31,7 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """The queries of a trace, which are its last turn or all its turns.
+    """Return the queries of a trace, which are its last turn or all its turns.
 
     Raises:
         InputError: a search's results cannot be read, or are not recorded, and the options say to raise.
@@ -112,7 +112,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 def _check_search(call: SearchCall, options: ReadOptions) -> SearchCall:
-    """A search that a format has read by itself."""
+    """Return a search that a format has read by itself."""
     _raise_if_lacking(call, call.status, "", options)
     return call
 
@@ -147,7 +147,7 @@ class UnrecordedError(InputError):
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
-    """What became of a call. A list of results stands, whatever else the log says of the call."""
+    """Return what became of a call. A list of results stands, whatever else the log says of the call."""
     if call.output is not UNANSWERED and call.spare is UNANSWERED and not call.failed:
         return read_output(call.output, call.at, parse=options.parse, doc_type=call.doc_type)
     outcome = Outcome("unparsed")

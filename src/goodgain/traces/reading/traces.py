@@ -66,7 +66,7 @@ def read_traces(
     jobs: int = 1,
     report: Callable[[Summary], object] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """The results of every search in agents' traces, one row a result.
+    """Return the results of every search in agents' traces, one row a result.
 
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
@@ -123,7 +123,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Iterator[Value]:  # fmt: skip
-    """What `finish` makes of the rows of some whole traces at a time, in the order of the files; `summary` grows.
+    """Yield what `finish` makes of the rows of some whole traces at a time, in the order of the files; `summary` grows.
 
     Raises:
         InputError: as `read_traces`.
@@ -196,7 +196,7 @@ def _get_batches(future: Future[list[TraceBatch[Value]]]) -> list[TraceBatch[Val
 def _read_task_in_process(
     task: Task, options: ReadOptions, finish: Callable[[ResultRows], Value]
 ) -> list[TraceBatch[Value]]:
-    """The work of another process, which hands its notices over to be given where the user sees them."""
+    """Return the work of another process, which hands its notices over to be given where the user sees them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
         batches = list(_read_task(task, options, finish))
@@ -261,14 +261,14 @@ class _BatchBuilder:
             self.sources.setdefault(kind, trace.at)
 
     def build(self, finish: Callable[[ResultRows], Value]) -> TraceBatch[Value]:
-        """The batch."""
+        """Return the batch."""
         return TraceBatch(
             finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.pop_counts(), []
         )
 
 
 def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, int]]:
-    """The traces of a piece, each with its format, and how many bytes were read up to it."""
+    """Yield the traces of a piece, each with its format, and how many bytes were read up to it."""
     skip = options.errors == "skip"
     errors = summary.errors
     try:

@@ -1,7 +1,7 @@
-"""Lists of results written as text: each layout is one function from text to results, or None if it is not this one.
+"""Reads lists of results written as text: one function a layout, which returns None for text of another layout.
 
-The texts hold what web pages wrote. Nothing here backtracks over more than a line, and a list must begin at its first
-item: links inside prose make no list.
+The texts hold what web pages wrote, so no pattern backtracks over more than a line. A list must begin at its first
+item, so that links inside prose are not taken for a list.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?\(Title: ?")
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)"
 )
-#: The heading above a list of Tongyi's searches; queries may have line feeds in them.
+#: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"\s*A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
-#: The line of a `Doc k` that names the document, by address or by its id in the corpus.
+#: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
 _ADDRESS = re.compile(r"\s*(?:URL|ID|docid): *(?P<address>\S+)\s*", re.IGNORECASE)
+#: Lines between title and snippet in the lists of Tongyi's search tool.
 _NOTES = re.compile(r"(?P<label>Date published|Source): *(?P<value>.*)")
 
 #: The labels of `Title:/URL:/Content:` blocks, as the keys an object would have.
@@ -45,7 +46,7 @@ _LABELS = {
 
 
 def read_text_list(text: str) -> list[Result] | None:
-    """The results a text lists, or None where it is no list in a known layout."""
+    """Return the results in a text, or None if it is not a list in a known layout."""
     text = _HEADING.sub("", text, count=1)
     for layout in _LAYOUTS:
         if results := layout(text):
@@ -54,7 +55,7 @@ def read_text_list(text: str) -> list[Result] | None:
 
 
 def _read_numbered(text: str) -> list[Result] | None:
-    """`1. [title](url)` and below it the snippet, counted from 1 without a gap; a heading may stand above."""
+    """Read `1. [title](url)` with the snippet below, numbered from 1 without a gap; a heading may stand above."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         item = _NUMBERED.match(line)
@@ -73,7 +74,7 @@ def _read_numbered(text: str) -> list[Result] | None:
 
 
 def _read_links(text: str) -> list[Result] | None:
-    """`[title](url)` on a line of its own, and below it the snippet; a heading may stand above."""
+    """Read `[title](url)` on a line of its own with the snippet below; a heading may stand above."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         if item := _LINK.match(line):
@@ -86,7 +87,7 @@ def _read_links(text: str) -> list[Result] | None:
 
 
 def _read_docs(text: str) -> list[Result] | None:
-    """`Doc 1(Title: "t") text`, one a line or more."""
+    """Read `Doc 1(Title: "t") text`, each on one line or more."""
     found: list[list[str]] = []
     for line in text.strip().splitlines():
         item = _DOC.match(line)
@@ -107,7 +108,10 @@ def _read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """What a document's `URL:` line names, and the other lines; it is the first line with text, or the last."""
+    """Return the address in a document's `URL:` line, which is its first or last line with text, and the other lines.
+
+    Only these two are looked at, as lines in between are the page's own text.
+    """
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):
@@ -116,11 +120,11 @@ def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _split_title(text: str) -> tuple[str, str]:
-    """The title up to its closing bracket, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
+    """Return the title up to its closing bracket, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
     if text.startswith('"') and (end := text.find('")')) > 0:
         return text[1:end], text[end + 2 :]
     depth = 1
-    for at, sign in enumerate(text[:1000]):
+    for at, sign in enumerate(text[:1000]):  # no title is longer; the bracket is missing then
         depth += (sign == "(") - (sign == ")")
         if depth == 0:
             return text[:at], text[at + 1 :]
@@ -128,9 +132,9 @@ def _split_title(text: str) -> tuple[str, str]:
 
 
 def _read_blocks(text: str) -> list[Result] | None:
-    """Blocks of `Title: ...`, `URL: ...`, `Content: ...`; a block begins where a label comes that it has already.
+    """Read blocks of `Title: ...`, `URL: ...`, `Content: ...`; a new block begins where the first label comes again.
 
-    The last label of a block owns every line up to the next block: pages have lines with a colon in them.
+    All lines below the last label of a block belong to it, also those with a colon, as pages have such lines.
     """
     blocks: list[dict[str, list[str]]] = []
     first = ""
@@ -158,7 +162,7 @@ def _read_blocks(text: str) -> list[Result] | None:
 
 
 def _make_result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
-    """A result from its heading line and the lines below: notes such as the date first, then the snippet."""
+    """Make a result of its heading line and the lines below: first notes such as the date, then the snippet."""
     fields: Pairs = ()
     while lines and (not lines[0].strip() or _NOTES.match(lines[0])):
         if (note := _NOTES.match(lines[0])) and note["value"].strip():
@@ -170,16 +174,17 @@ def _make_result(rank: int, head: re.Match[str], lines: list[str], doc_id: str |
     if title and len(title) > 2 and title[0] == title[-1] == '"':
         title = title[1:-1]
     if url is None and title and snippet and snippet.startswith(title.removesuffix("...").rstrip()):
-        title = None  # the text's own beginning, put in brackets for want of a title
+        title = None  # the tool found no title, and wrote the beginning of the text in its place
     return Result(rank, doc_id.strip() if doc_id else None, (), url, title or None, snippet, fields=fields)
 
 
 def _is_heading(line: str) -> bool:
-    """A line that may stand above a list: blank, a Markdown heading, or `... results ...:`."""
+    """Return whether a line may stand above a list: it is blank, a Markdown heading, or `... results ...:`."""
     line = line.strip()
     if not line or line.startswith("#") or set(line) <= set("-=*_"):
         return True
     return len(line) <= 500 and line.endswith(":") and ("result" in line.lower() or "found" in line.lower())
 
 
+#: In the order tried. Links come last: numbered lists and blocks also have lines that look like a bare link.
 _LAYOUTS: tuple[Callable[[str], list[Result] | None], ...] = (_read_numbered, _read_docs, _read_blocks, _read_links)

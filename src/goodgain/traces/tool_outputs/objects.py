@@ -1,6 +1,6 @@
-"""From an object in a tool's output to a Result: which keys hold id, url, title, snippet, score.
+"""Reads an object in a tool's output as a Result: id, URL, title, snippet, score and the rest.
 
-Which key means what stands in `key_names`; here the values are read, from the object and from objects inside it.
+The meaning of its keys stands in `key_names`; here the values are read, from the object and from objects inside it.
 """
 
 from __future__ import annotations
@@ -11,40 +11,44 @@ from typing import Any
 
 from goodgain.traces.input.checks import as_number, expect_id, unexpected_value
 from goodgain.traces.model import Pairs, Result
-from goodgain.traces.tool_outputs.key_names import NOT_DOCUMENT_TYPES, make_key_plan, snake_case
+from goodgain.traces.tool_outputs.key_names import NOT_DOCUMENT_TYPES, field_name, make_key_plan
 
 __all__ = ["has_identity", "join_texts", "read_object", "read_objects"]
 
-#: What is far too long to keep.
+#: Longer fields are texts, not facts about the document, and would only fill the frame.
 _MAX_FIELD_LENGTH = 1000
+#: Objects nested deeper are not looked at; search APIs nest as in `hit._source.metadata`.
 _MAX_DEPTH = 4
+#: What a title may begin with that needs a second look: nothing at all, or a quote that is to be stripped.
 _QUOTES = ("", '"', "'")
 
+#: The header that Markdown pages begin with; of more than 20 lines it is a table or a rule, not a header.
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
 
 Object = dict[str, Any]
 
 
 def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
-    """The results that objects describe, ranked as they stand; None if one of them describes none.
+    """Return the results that objects describe, ranked in their order; None if one of them does not describe a result.
 
-    Objects whose keys and values are plain, nearly all, are read right here: this loop is most of the time of reading.
+    Simple objects, nearly all, are read in this loop without a call of `read_object`: reading spends most of its time
+    here.
 
     Raises:
-        InputError: as `result_of`.
+        InputError: an id or URL is neither text nor a number.
     """
     results: list[Result] = []
     add = results.append
     last: tuple[str, ...] | None = None
-    straight: tuple[str | None, ...] | None = None
+    simple: tuple[str | None, ...] | None = None
     for_id = for_url = for_title = for_snippet = for_score = None
     for rank, item in enumerate(items, start=1):
         keys = tuple(item)
         if keys != last:
-            last, straight = keys, make_key_plan(keys).straight
-            if straight is not None:
-                for_id, for_url, for_title, for_snippet, for_score = straight
-        if straight is not None and for_id and for_title and for_snippet:
+            last, simple = keys, make_key_plan(keys).simple
+            if simple is not None:
+                for_id, for_url, for_title, for_snippet, for_score = simple
+        if simple is not None and for_id and for_title and for_snippet:
             doc_id, title, snippet = item[for_id], item[for_title], item[for_snippet]
             url = item[for_url] if for_url else ""
             score = item[for_score] if for_score else None
@@ -66,10 +70,12 @@ def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> t
 
 
 def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
-    """The result an object describes, or None where it has neither id, URL, title nor text.
+    """Return the result that an object describes; None if it has neither id, URL, title nor text.
+
+    The outer object comes first: what an object inside it says too is read only where the outer one lacks it.
 
     Raises:
-        InputError: its id or URL is neither text nor a number.
+        InputError: the id or URL is neither text nor a number.
     """
     doc_id = url = title = snippet = score = kind = None
     ids: Pairs = ()
@@ -101,14 +107,14 @@ def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -
 
 
 def has_identity(item: Object) -> bool:
-    """Whether an object alone, outside a list, is surely a result: it has an id or a URL, and says something."""
+    """Return whether an object outside a list is surely a result: it has an id or a URL, and a title or text."""
     plan = make_key_plan(tuple(item))
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
     return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
 
 
 def join_texts(value: Any) -> str | None:
-    """The text of a value: text itself, a number, or the joined texts of a list of texts and text parts."""
+    """Return the text of a text, a number, or a list of texts and text parts, joined by line feeds; else None."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list):
@@ -150,7 +156,7 @@ def _read_text(value: Any, _: str) -> str | None:
 def _read_snippet(value: Any, _: str) -> str | None:
     text = join_texts(value)
     if text is None or (len(text) < 2048 and text.startswith(("http://", "https://")) and " " not in text):
-        return None  # a bare address under `document` or `content` is no text of it
+        return None  # a bare address under `document` or `content` is not the document's text
     return text
 
 
@@ -159,12 +165,12 @@ def _read_score(value: Any, _: str) -> float | None:
 
 
 def _read_type(value: Any, _: str) -> str | None:
-    name = snake_case(value) if isinstance(value, str) else None
+    name = field_name(value) if isinstance(value, str) else None
     return None if not name or name in NOT_DOCUMENT_TYPES else name
 
 
 def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
-    """What else an object says in words or numbers: domain-specific ids, and fields."""
+    """Return the other texts and numbers of an object: domain-specific ids, and fields."""
     ids: list[tuple[str, str]] = []
     fields: list[tuple[str, str]] = []
     for key, name, is_id in others:
@@ -180,7 +186,7 @@ def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tup
 
 
 def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
-    """Title and date of a text that opens with `---`, `title: T`, `date: D`, `---`."""
+    """Return title and fields of a text that opens with `---`, `title: T`, `date: D`, `---`."""
     title = None
     if head := _FRONT_MATTER.match(snippet):
         for line in head["head"].splitlines():
@@ -193,7 +199,7 @@ def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
 
 
 def _strip_quotes(title: str | None) -> str | None:
-    """A title without one pair of quotes around it."""
+    """Return a title without one pair of quotes around it."""
     if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
         return title[1:-1]
     return title

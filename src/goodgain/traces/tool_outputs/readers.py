@@ -1,7 +1,7 @@
-"""From what a tool gave back to results: a chain of small readers, the first that knows the shape wins.
+"""Reads the results out of a tool's output with a chain of small readers; the first that knows the shape is used.
 
-Objects are told from text by their type, lists of results from other lists by what their members hold. A sentence is
-never a result: it has no identity.
+Lists of results are told from other lists by what their members hold. A sentence is never a result, as it has neither
+an id nor a URL.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ from goodgain.traces.tool_outputs.wrappers import (
 
 __all__ = ["Outcome", "Parse", "read_output"]
 
-#: A caller's own reader: output -> results (objects or Results; an empty list: found nothing), or None: not mine.
+#: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
+#: that it leaves to the readers here.
 Parse = Callable[[Any], Iterable[Any] | None]
 
-#: Text that stands between the blocks of several queries in one call.
+#: What Tongyi's search tool writes between the results of several queries in one call.
 _BLOCK_SEPARATOR = "\n=======\n"
+#: Wrappers nested deeper are not opened, so that reading hostile output ends.
 _MAX_DEPTH = 12
-#: An object with more texts than this says more than that nothing was found.
+#: An object with more texts than this is not taken for the report that nothing was found.
 _MAX_TEXTS = 3
 
 
 class Outcome(NamedTuple):
-    """What became of a search, and its results."""
+    """The status of a search, and its results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -51,7 +53,8 @@ _EMPTY, _ERROR, _UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparse
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
     """Read a tool's output.
 
-    `parse` is asked first, so that it can also correct what the chain would read; None from it means: not mine.
+    `parse` is called first, so that it can also correct what the readers here would return; where it returns None,
+    they are used.
 
     Raises:
         InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
@@ -85,7 +88,7 @@ def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Out
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Text that came as content parts, as text: what a tool gave back before an API cut it up."""
+    """Join the content parts of an output that is text only: the text that the tool returned before an API split it."""
     if (
         isinstance(output, list)
         and output
@@ -109,7 +112,7 @@ def _make_outcome(results: Iterable[Result]) -> Outcome:
 
 
 class _OutputReader:
-    """The chain, for the output at one place."""
+    """The readers for the output at one place, which errors name, of a tool whose results have this document type."""
 
     def __init__(self, at: str, doc_type: str | None) -> None:
         self.at = at
@@ -128,7 +131,7 @@ class _OutputReader:
         return _UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
-        """JSON in text, known failures, known layouts; else unparsed."""
+        """Read a text: JSON, a known failure, or a known layout; anything else is unparsed."""
         stripped = text.strip()
         if (plain := decode_plain_list(stripped, self.doc_type)) is not None:
             return Outcome("ok", plain)
@@ -152,7 +155,7 @@ class _OutputReader:
         return _UNPARSED if results is None else _make_outcome(self.set_type(results))
 
     def set_type(self, results: list[Result]) -> Iterable[Result]:
-        """Results that know the document type of their tool."""
+        """Return the results with the tool's document type, where it has one."""
         if self.doc_type is None:
             return results
         return [
@@ -161,7 +164,7 @@ class _OutputReader:
         ]
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
-        """A list of results, of parts, of blocks (one a query), or of pairs of document and score."""
+        """Read a list: of results, of content parts, of lists (one a query), or of pairs of document and score."""
         if not members:
             return _EMPTY
         if set(map(type, members)) == {dict}:
@@ -185,13 +188,13 @@ class _OutputReader:
         return _UNPARSED
 
     def read_texts(self, texts: list[str], depth: int) -> Outcome:
-        """Texts side by side: each of them one object, a list of results, or a URL."""
+        """Read a list of texts: each of them one object, a list of results, or a URL."""
         if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in texts):
             return self.read_list([{"url": text} for text in texts], depth - 1)
         return _join_blocks([self.read_text(text, depth - 1) for text in texts])
 
     def read_parts(self, parts: list[dict[str, Any]], depth: int) -> Outcome:
-        """Content parts as MCP and the model vendors have them; each may hold results, or citations of results."""
+        """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
         outcomes = []
         for part in parts:
             kind = part.get("type", "text")
@@ -210,11 +213,11 @@ class _OutputReader:
         if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
-                return whole  # a text cut into parts
+                return whole  # one text that an API split into parts
         return _join_blocks(outcomes)
 
     def read_object(self, item: dict[str, Any], depth: int) -> Outcome:
-        """An object around results, an error, or one result."""
+        """Read an object: a wrapper around results, an error, or one result."""
         if item.get("isError") is True or item.get("is_error") is True:
             return _EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else _ERROR
         if item.get("structuredContent"):
@@ -238,24 +241,25 @@ class _OutputReader:
         return _ERROR if has_error(item) else _UNPARSED
 
     def is_empty(self, item: dict[str, Any]) -> bool:
-        """Whether all the text of an object says that nothing was found: no result, although it has a text."""
+        """Return whether all texts of an object say that nothing was found."""
         texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
         return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))
 
 
 def _join_lists(outcomes: list[Outcome]) -> Outcome:
-    """The lists of one answer as one, of which none may be unreadable."""
+    """Join the lists of results in one answer; unparsed if one of them is, as its results would be missing."""
     return _UNPARSED if _UNPARSED in outcomes else _join_blocks(outcomes)
 
 
 def _join_blocks(outcomes: list[Outcome]) -> Outcome:
-    """The blocks of one search as one: ranks run on, and one block with results makes it ok."""
+    """Join the blocks of one search: ranks run on, and one block with results makes the search ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     results = [result for outcome in outcomes for result in outcome.results]
     if results:
         return Outcome("ok", tuple(_set_rank(result, rank) for rank, result in enumerate(results, start=1)))
     statuses = {outcome.status for outcome in outcomes}
+    # Without a result the worst case for a reader of the numbers decides: unparsed output may have held results.
     for status in (_UNPARSED, _EMPTY, _ERROR):
         if status.status in statuses:
             return status

@@ -1,4 +1,4 @@
-"""What stands around results: objects that wrap a list, content parts, constructors, errors."""
+"""Finds the results inside objects that wrap them: lists under known keys, content parts, LangChain dumps, errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from goodgain.traces.tool_outputs.objects import has_identity
 
 __all__ = ["are_parts", "find_list", "find_parallel_lists", "has_error", "is_wrapper", "unwrap_langchain"]
 
-#: Under which keys an object holds its list of results, the best first.
+#: Keys under which an object holds its list of results, the best first.
 _LIST_KEYS = (
     *("results", "documents", "hits", "items", "organic", "organicresults", "searchresults", "webpages", "value"),
     *(
@@ -27,11 +27,11 @@ _LIST_KEYS = (
     ),
     *("output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
-#: Those that hold results whatever else the object says, and even if they are empty.
+#: Of these, the keys whose list holds results whatever else the object has, and even if the list is empty.
 _ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
-#: Lists that stand side by side in one answer, besides those whose names end in `results`: all hold results.
+#: Keys of lists that stand side by side in one answer and all hold results, as do all keys that end in `results`.
 _PARALLEL_LISTS = _ALWAYS_LISTS | {"web", "webpages", "news", "videos", "places", "topstories", "discussions"}
-#: Lists of pictures, whose names end so too.
+#: Keys of lists of pictures, which are not documents although the keys end in `results` too.
 _PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
 #: Types of content parts, of MCP and of the model vendors.
 _PART_TYPES = {
@@ -48,7 +48,7 @@ _PART_TYPES = {
 
 
 def find_list(item: dict[str, Any]) -> Any:
-    """What an object wraps: the first of its keys that hold a list, or an object or text that may hold one."""
+    """Return what an object wraps: the value of its best key with a list, else of one with an object or text."""
     names = {normalise_key(key): key for key in item}
     for name in _LIST_KEYS:
         if name in _ALWAYS_LISTS and name in names and isinstance(item[names[name]], list):
@@ -62,7 +62,7 @@ def find_list(item: dict[str, Any]) -> Any:
 
 
 def find_parallel_lists(item: dict[str, Any]) -> list[Any]:
-    """The lists of results, or objects around one, that stand side by side in an answer, in its order.
+    """Return the lists of results that stand side by side in an answer, or in objects there, in the answer's order.
 
     Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     """
@@ -82,24 +82,26 @@ def _find_inner_list(value: dict[str, Any]) -> Any:
 
 
 def is_wrapper(item: dict[str, Any]) -> bool:
+    """Return whether an object has a key whose list always holds results."""
     if _ALWAYS_LISTS.isdisjoint(normalise_keys(tuple(item))):
         return False
     return any(normalise_key(key) in _ALWAYS_LISTS and isinstance(item[key], list) for key in item)
 
 
 def are_parts(members: list[dict[str, Any]]) -> bool:
-    """Whether objects are content parts, rather than results that happen to have a type."""
+    """Return whether objects are content parts, rather than results that happen to have a type."""
     if all(member.keys() <= {"type", "text"} for member in members):
-        return True  # text and nothing to know it by
+        return True  # a result has more than a text
     typed = all(isinstance(member.get("type"), str) and member["type"] in _PART_TYPES for member in members)
     return typed and not all(map(has_identity, members))
 
 
 def unwrap_langchain(member: dict[str, Any]) -> dict[str, Any]:
-    """An object that langchain.load wrote, without its wrapper."""
+    """Return the fields of an object that langchain.load wrote; another object is returned as it is."""
     held = member.get("kwargs")
     return held if member.get("lc") == 1 and isinstance(held, dict) else member
 
 
 def has_error(item: dict[str, Any]) -> bool:
+    """Return whether an object reports an error."""
     return any(normalise_key(key) in ("error", "errormessage", "errorcode") and item[key] for key in item)
