@@ -1,4 +1,4 @@
-"""Which spans make a turn, and which turns a conversation: roots, sessions, and what was said in them."""
+"""Groups spans to turns (a root span and all below it), and turns to conversations (one session)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from goodgain.traces.otel.spans import Attributes, Span, read_spans
 
 __all__ = ["SEARCH_KINDS", "Root", "find_roots", "parse_if_json", "split_session"]
 
-#: Kinds of spans that hold what a search found.
+#: Kinds of spans that hold results.
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
-#: What a turn does not begin with, unless there is nothing else.
+#: Kinds of spans that begin a turn only if the trace has no other root.
 _LEAF_KINDS = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
+#: Attributes kept of spans that do not hold results: they name the session or the query.
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id")
 
 
@@ -36,7 +37,7 @@ class Root:
 
 
 def find_roots(source: Source) -> list[Root]:
-    """Return the roots of a file. Spans whose parent the file lacks belong to their trace's root."""
+    """Return the roots in a file. A span whose parent is not in the file belongs to its trace's root."""
     traces: dict[str, list[Span]] = {}
     count = 0
     for value, at in source.documents():
@@ -58,7 +59,7 @@ def find_roots(source: Source) -> list[Root]:
 
 
 def _select_turn_roots(tops: list[Span]) -> list[Span]:
-    """Return those roots of a trace that begin when the one before has ended: others have lost their parent."""
+    """Return the roots of a trace that begin after the one before has ended; others are spans without their parent."""
     found: list[Span] = []
     for top in sorted(tops, key=lambda span: (span.start, span.order)):
         if not found or top.start > found[-1].end:
@@ -67,19 +68,22 @@ def _select_turn_roots(tops: list[Span]) -> list[Span]:
 
 
 def _drop_bodies(span: Span) -> None:
-    """Drop what a span says beyond need, once it is known what was said to a model and which tools it called."""
+    """Replace the attributes of a span without results by what is needed of them: its messages and tool calls.
+
+    The bodies of model calls are most of a log, and would fill the memory until the last span is read.
+    """
     if span.kind in SEARCH_KINDS:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
     if span.kind == "LLM" or span.parent_id is None:
-        kept["heard"] = _read_messages(span)
+        kept["messages"] = _read_messages(span)
     if span.kind == "LLM":
         kept["calls"] = list({str(call["id"]): call for call in _find_model_calls(span)}.values())
     span.attributes = kept
 
 
 def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
-    """For every span the root it stands below; the first root where its parents are missing."""
+    """Return the root above each span; the first root for a span whose parents are missing."""
     by_id = {span.span_id: span for span in spans}
     found: dict[str, Span] = {top.span_id: top for top in tops}
     for span in spans:
@@ -94,9 +98,9 @@ def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
 
 
 def split_session(roots: list[Root]) -> Iterator[list[Root]]:
-    """Yield the roots of a session as turns of one conversation, or as queries of their own.
+    """Yield the roots of a session: together as turns of one conversation, or apart as several queries.
 
-    They are queries if they name different ones and none was given what was asked in an earlier one.
+    They are several queries if they name different ones, and no root's history has the question of an earlier root.
     """
     named = {root.query_id for root in roots if root.query_id is not None}
     continued = any(
@@ -127,9 +131,9 @@ def _query_id(span: Span) -> str | None:
 
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
-    """Return what was said before, and the user's question, in what a span was given."""
-    if "heard" in span.attributes:
-        return span.attributes["heard"]  # type: ignore[no-any-return]  # put there by _lighten
+    """Read the texts before the user's question, and the question, from a span's input."""
+    if "messages" in span.attributes:
+        return span.attributes["messages"]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = [
         (
             str(message.get("message.role", message.get("role"))),
@@ -152,7 +156,7 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
 
 
 def _read_role_and_text(message: Attributes) -> tuple[str, str]:
-    """Role and words of a message in the shapes frameworks give their root spans."""
+    """Read role and text of a message in one of the shapes that frameworks use in their root spans."""
     body = message.get("data", message.get("kwargs", message))
     body = body if isinstance(body, dict) else message
     role = message.get("role", body.get("type", message.get("type")))
@@ -162,7 +166,7 @@ def _read_role_and_text(message: Attributes) -> tuple[str, str]:
 
 
 def _read_history(spans: list[Span]) -> tuple[set[str], str]:
-    """Return all that the root, or the first model call below it, was given from before, and the question it was asked."""
+    """Read the earlier texts and the question from the root's input and from that of the first model call."""
     first = next((span for span in spans[1:] if span.kind == "LLM"), None)
     history: set[str] = set()
     question = ""
@@ -174,7 +178,7 @@ def _read_history(spans: list[Span]) -> tuple[set[str], str]:
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:
-    """Yield the tool calls in what a model answered."""
+    """Yield the tool calls in a model's answer."""
     for index, message in enumerate(span.get_objects("llm.output_messages")):
         calls: dict[str, Attributes] = {}
         for key, value in message.items():
@@ -197,7 +201,7 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 
 
 def parse_if_json(value: Any) -> Any:
-    """Return a value that may be written as JSON text."""
+    """Return a value, parsed if it is JSON text."""
     if isinstance(value, str):
         try:
             return loads(value)

@@ -1,7 +1,4 @@
-"""OpenTelemetry spans in the dumps people have, as one record: what it did, when, below which span, with what.
-
-Only what searches need is kept of a span; bodies of model calls are dropped as soon as they are read.
-"""
+"""Reads OpenTelemetry spans from the dumps in use (OTLP JSON, OpenInference, Phoenix) into one record."""
 
 from __future__ import annotations
 
@@ -21,7 +18,9 @@ __all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "has_spans", "is_span", "re
 
 Attributes = dict[str, Any]
 
+#: The number in `llm.input_messages.0.content`.
 _INDEX = re.compile(r"\d{1,5}")
+#: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
     "retrieval": "RETRIEVER",
@@ -30,24 +29,26 @@ _KINDS = {
     "embeddings": "EMBEDDING",
     "vector_db_retrieve": "RETRIEVER",
 }
-#: Attributes by which other vocabularies name a tool. Such a tool's answer is not read.
+#: Attributes that name a tool in other vocabularies, whose answers are not read.
 OTHER_TOOL_NAMES = ("ai.toolCall.name", "traceloop.entity.name")
-#: Traceloop's kinds of spans that hold no answer of a tool.
+#: The kind of span for each of Traceloop's kinds.
 _TRACELOOP = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
-#: Kinds of OpenInference, and operations of the GenAI conventions, of which none but the first four holds results.
+#: Kinds of OpenInference, and operations of the GenAI conventions. Only the first four can hold a search.
 _KNOWN = {
     *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
     *("CREATE_AGENT", "INVOKE_WORKFLOW", "SEARCH_MEMORY", "CREATE_MEMORY", "UPDATE_MEMORY", "UPSERT_MEMORY"),
     *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN"),
 }
-#: Kinds that say nothing: those of OpenTelemetry itself, and that of instrumentation that does not know.
+#: Kinds that say nothing about searches: OpenTelemetry's own, and those of instrumentation that does not know.
 _EMPTY_KINDS = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
-#: Attributes that only spans of models, tools, retrievers and rerankers have, in the vocabularies there are.
+#: Attributes that only spans of models, tools, retrievers and rerankers have, in all vocabularies in use.
 _SEARCH_ATTRIBUTES = re.compile(
     r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)(?:\..|$)|.*(?:tool_?call|retriev)",
     re.IGNORECASE,
 )
+#: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Attributes nested deeper are dropped, so that reading hostile logs ends.
 _MAX_DEPTH = 20
 
 
@@ -58,7 +59,7 @@ class Span(msgspec.Struct):
         kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
         start, end: nanoseconds; the end is 0 where the log lacks it.
         order: its place in the file.
-        unknown: what of it is not understood, empty where all is.
+        unknown: what is not understood of it; empty if all is.
     """
 
     trace_id: str
@@ -75,7 +76,7 @@ class Span(msgspec.Struct):
     unknown: str = ""
 
     def get(self, name: str) -> Any:
-        """Return the value of an attribute, be they flat with dots or nested; None where there is none."""
+        """Return the value of an attribute, flat with dots or nested; None if the span lacks it."""
         if name in self.attributes:
             return self.attributes[name]
         if (flat := f"attributes.{name}") in self.attributes:
@@ -86,7 +87,7 @@ class Span(msgspec.Struct):
         return value
 
     def get_objects(self, name: str) -> list[Attributes]:
-        """Return the objects that `name.0.x`, `name.1.x` ... describe, or that stand as a list under `name`, keys flat."""
+        """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
         nested = self.get(name)
         if isinstance(nested, str):
             try:
@@ -105,7 +106,7 @@ class Span(msgspec.Struct):
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Nested objects as one, their keys joined by dots."""
+    """Return nested objects as one object, with their keys joined by dots. Metadata stay as they are."""
     flat: Attributes = {}
     for key, member in value.items():
         if isinstance(member, dict) and depth and key != "metadata":
@@ -137,7 +138,7 @@ def is_span(record: Any) -> bool:
 
 
 def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
-    """Yield the spans a document holds, one or many, in the file's order."""
+    """Yield the spans in a document, in the file's order; `first` is the number of the first."""
     for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
         yield _make_span(expect_object(raw, span_at), span_at, order, otlp=otlp)
 
@@ -196,7 +197,7 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
 
 
 def _describe_unknown(span: Span) -> str:
-    """Return what is not understood of a span whose kind is not known."""
+    """Return what is not understood of a span of an unknown kind; empty if it cannot hold a search."""
     if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
         return f"span of kind {span.kind!r}"
     told = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
@@ -220,7 +221,7 @@ def _read_kind(span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """Return an id of a trace or span in hexadecimal, from that, from `0x...`, or from the base64 of protobuf writers."""
+    """Return an id of a trace or span in hexadecimal; it may be written so, as `0x...`, or in protobuf's base64."""
     if not isinstance(value, str) or not value:
         raise unexpected_value(at, "the id of a span or trace", value)
     text = value.removeprefix("0x").lower()
@@ -257,7 +258,7 @@ def _read_nanoseconds(value: Any, at: str) -> int:
 def _has_failed(raw: dict[str, Any]) -> bool:
     status = raw.get("status", raw.get("status_code"))
     code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
-    return code in ("ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR") or (code == 2 and code is not True)
+    return code in (2, "ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR")  # 2 is STATUS_CODE_ERROR in OTLP
 
 
 def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:

@@ -1,8 +1,8 @@
-"""Converting traces to a run: all of `goodgain convert` but its printing.
+"""Converts traces to runs: all of `goodgain convert` but its printing.
 
-Traces are read file by file and written batch by batch, so that memory does not grow with them. A query is whole
-within one trace; only where one output a system is asked for do a query's results come from several traces, and then
-those that have to be deduplicated wait on disk for each other.
+Traces are read file by file and written batch by batch, so that memory does not grow with them. A query of one system
+is within one trace. With several systems a query's results come from several traces; those to be deduplicated are
+kept on disk until all are read.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from goodgain.traces.summary import Summary
 
 __all__ = ["Conversion", "Deduplicate", "convert_traces"]
 
-#: A results frame to the same rows with a column `document`, or to an object that has those as `.frame`.
+#: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
 Deduplicate = Callable[[pl.DataFrame], Any]
 
 _PLACEHOLDER = "{system}"
+#: Rows deduplicated at once; whole queries, so that a batch may have more.
 _ROWS_A_BATCH = 200_000
 
 
 class Conversion(NamedTuple):
-    """What a conversion wrote, and what it read.
+    """The outputs of a conversion, and the counts of its input.
 
     Attributes:
         runs: the run of each system, by the system's name.
-        results: where the results were written, if they were.
+        results: the file of the results, if one was asked for.
         rows: rows written to runs.
-        deduplicated: queries whose documents were told apart by deduplication, as their results have no ids.
+        deduplicated: queries whose documents were found by deduplication, as their results have no ids.
         summary: what was read.
     """
 
@@ -67,7 +68,7 @@ def convert_traces(
     progress: Progress | None = None,
     **options: Any,
 ) -> Conversion:  # fmt: skip
-    """Convert traces to a run, or to one run a system.
+    """Convert traces to a run, or to one run for each system.
 
     Args:
         paths: as for `read_traces`, as are `jobs` and all further options.
@@ -75,13 +76,13 @@ def convert_traces(
             system gets a file.
         results: a .jsonl or .parquet file for the results.
         system: the one system to convert, where the traces hold several.
-        deduplicate: tells apart the documents of queries whose results lack ids; None: by normalised URL, else by text.
+        deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
         normalise_url: how URLs become ids where nothing is deduplicated; None: as deduplication does it.
         progress: is called with the bytes read so far and in all.
 
     Raises:
-        InputError: as `read_traces`; there are several systems and one output; an output is one of the traces or
+        InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
             another output; or a file cannot be written. No file is left behind, and those that stood there stay as
             they were.
     """
@@ -108,7 +109,7 @@ def convert_traces(
 
 
 def _check_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
-    """Return the outputs whose names are known before the traces are read; with `{system}` each run follows when it is met."""
+    """Check the outputs whose names are known now; with `{system}`, a run is checked when its system is met."""
     if results is not None:
         check_results_name(results)
     outputs = Outputs(find_trace_files(paths))
@@ -121,7 +122,7 @@ def _check_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
 
 
 class _ConvertedBatch(NamedTuple):
-    """What came of a batch: rows of runs by system, and the results, as far as they are wanted."""
+    """A batch as it is written: the run of each system, the results if they are wanted, and rows for later."""
 
     runs: list[tuple[str | None, Part]]
     results: Part | None
@@ -131,7 +132,10 @@ class _ConvertedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class _BatchConverter:
-    """What is done with the rows of a batch, in whichever process they were read."""
+    """Converts the rows of a batch, in the process that read them.
+
+    `postpone`: return rows that need deduplication, because more rows of their queries may come.
+    """
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool
@@ -170,7 +174,7 @@ class _BatchConverter:
         )
 
     def add_documents(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return results with a column `document`."""
+        """Return results with the column `document` from deduplication."""
         if self.deduplicate is None or frame.is_empty():
             return frame.with_columns(document="doc_id")
         found = self.deduplicate(frame)
@@ -191,7 +195,7 @@ def _select_system(frame: pl.DataFrame, system: str | None, systems: list[str | 
 
 
 def _restore_query_order(frame: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the parts, queries in the order of the frame."""
+    """Return the rows of the parts, with queries in the order of the frame."""
     order = frame.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("order")
     joined = pl.concat(parts).join(order, on="query_id", how="left", maintain_order="left")
     return joined.sort("order", maintain_order=True).drop("order")
@@ -202,7 +206,7 @@ def _convert_postponed(rows: pl.DataFrame, converter: _BatchConverter) -> _Conve
 
 
 class _OutputWriter:
-    """The outputs of a conversion."""
+    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
 
     def __init__(self, stack: ExitStack, out: Path, results: Path | None, system: str | None, outputs: Outputs) -> None:
         self.runs: dict[str, Path] = {}
@@ -220,7 +224,11 @@ class _OutputWriter:
             self._appends[""] = stack.enter_context(appended(out))
 
     def add(self, batch: _ConvertedBatch, summary: Summary) -> None:
-        """Write what came of a batch."""
+        """Write a batch.
+
+        Raises:
+            InputError: there are several systems, but only one output.
+        """
         if _PLACEHOLDER not in self._out.name and self._system is None and len(summary.systems) > 1:
             first, second, *_ = (name or "one without a name" for name in summary.systems)
             raise InputError(
@@ -244,6 +252,7 @@ class _OutputWriter:
             return self._appends[""]
         name = system or DEFAULT_TAG
         if name not in self._appends:
+            # A system's name may hold anything; file systems allow 255 bytes, and the rest of the name needs some.
             safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:150]
             path = self._out.with_name(self._out.name.replace(_PLACEHOLDER, safe))
             if path in self.runs.values():
@@ -254,7 +263,7 @@ class _OutputWriter:
         return self._appends[name]
 
     def read_postponed(self) -> Iterator[pl.DataFrame]:
-        """Yield the rows that wait on disk, whole queries at a time."""
+        """Yield the postponed rows from disk, whole queries at a time."""
         if self.spool is None or not self._spooled:
             return
         rows = pl.scan_parquet(self.spool / "*.parquet")
@@ -265,13 +274,17 @@ class _OutputWriter:
             yield rows.filter(pl.col("query_id").is_in(chosen)).collect()
 
     def check_system(self, summary: Summary) -> None:
-        """Check that what was asked for was there."""
+        """Check that the traces hold the system that was asked for.
+
+        Raises:
+            InputError: they do not.
+        """
         if self._system is not None and self._system not in summary.systems:
             known = ", ".join(repr(name) for name in list(summary.systems)[:10] if name) or "none that has a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
 
     def give_notices(self, *, deduplicated: bool) -> None:
-        """Give the notices about what was written."""
+        """Give the notices about the outputs."""
         if self.deduplicated:
             notice(
                 f"the results of {self.deduplicated} queries lack ids: their documents were told apart by deduplication; "

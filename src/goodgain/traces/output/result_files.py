@@ -1,4 +1,4 @@
-"""The results frame as a file: Parquet, or JSON Lines in which ids and fields are plain objects."""
+"""Reads and writes files of results: Parquet, or JSON Lines in which ids and fields are plain objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from goodgain.traces.reading.rows import RESULTS_SCHEMA
 __all__ = ["check_results_name", "read_results", "write_results"]
 
 _NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
-#: What deduplication adds; a file may have it or not.
+#: The columns that deduplication adds, which a file need not have.
 _DEDUPLICATED: dict[str, Any] = {
     "document": pl.String,
     "duplicate_of": pl.Int64,
@@ -27,10 +27,10 @@ _DEDUPLICATED: dict[str, Any] = {
 
 
 def check_results_name(path: Path) -> None:
-    """Refuse a name that says neither Parquet nor JSON Lines.
+    """Check that a file's name ends as Parquet or JSON Lines.
 
     Raises:
-        InputError: it does not.
+        InputError: it ends otherwise.
     """
     if kind_of_file(path) == "text":
         raise InputError(f"{path}: results are written as .parquet or .jsonl; choose such a name")
@@ -40,7 +40,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a results frame to a .parquet or .jsonl file, whole or not at all.
 
     Raises:
-        InputError: the name says neither, or the file cannot be written.
+        InputError: the name ends otherwise, or the file cannot be written.
     """
     check_results_name(Path(path))
     with appended(Path(path)) as append:
@@ -51,7 +51,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl.
 
     Raises:
-        InputError: the file is neither, or a line of it is no result; it names the line.
+        InputError: the name ends otherwise, or a line is not a result; the error names the line.
     """
     path = Path(path)
     check_results_name(path)

@@ -1,8 +1,9 @@
-"""The formats there are, and which of them a file is in.
+"""The known formats, and the detection of a file's format.
 
-A format is a module in the folder `formats`, or whatever the entry point group `goodgain.traces` names: it has
-`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`, and may have `independent(head) -> bool` (each line of
-JSON Lines is a trace of its own, so that lines can be read apart) and `ITERATION` (what an iteration is by default).
+A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
+`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
+of JSON Lines is a trace of its own, so that lines can be read in several processes) and `ITERATION` (what an iteration
+is by default).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GROUP = "goodgain.traces"
 
 @dataclass(frozen=True)
 class Format:
-    """One trace format: its name, what it is in a line, and its functions."""
+    """One trace format: its name, its description in one line, and its functions."""
 
     name: str
     title: str
@@ -45,7 +46,7 @@ def formats() -> dict[str, Format]:
     """Return all formats by name: those in the folder, then those of plugins.
 
     Raises:
-        InputError: a plugin cannot be loaded, lacks a function, or takes a name that is taken.
+        InputError: a plugin cannot be loaded, lacks a function, or has the name of another format.
     """
     found = {}
     for info in pkgutil.iter_modules(folder.__path__):
@@ -80,7 +81,7 @@ def get_format(name: str) -> Format:
     """Return the format of a name.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: no format has that name.
     """
     known = formats()
     if name not in known:
@@ -92,7 +93,7 @@ def detect_format(path: Path, head: FileHead) -> Format:
     """Return the one format that claims a file.
 
     Raises:
-        InputError: none does, or several do.
+        InputError: no format claims it, or several do: a file read in the wrong format would give a wrong number.
     """
     known = formats()
     claims = [found for found in known.values() if _is_claimed_by(found, path, head)]
@@ -110,7 +111,7 @@ def detect_format(path: Path, head: FileHead) -> Format:
 
 
 def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
-    """Return whether a format claims a file; a plugin that fails on a file of another format says who it is."""
+    """Return whether a format claims a file; an error of a plugin names the plugin."""
     try:
         return found.sniff(head)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The ids of queries and the names of systems, and that no two traces share both."""
+"""Chooses the ids of queries and the names of systems, and checks that no two traces share both."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from goodgain.traces.reading.searches import Query
 
 __all__ = ["QueryNames", "choose_query_id", "name_system"]
 
-#: A field path that a trace does not have.
+#: The value at a field path that a trace does not have; None is a value that it may have.
 _ABSENT = object()
 
 
 class QueryNames:
-    """The (system, query_id) pairs seen so far, each with the place it came from."""
+    """The pairs of system and query id seen so far, each with the place of its trace."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str | None, str], str] = {}
         self._by_path = self._by_constant = ""
 
     def add(self, system: str | None, query_id: str, at: str) -> None:
-        """Take note of a query.
+        """Add a query.
 
         Raises:
-            InputError: there was one of the same name; the error names both places.
+            InputError: another query of the system has this id; the error names both places.
         """
         earlier = self._seen.setdefault((system, query_id), at)
         if earlier is not at:
@@ -38,7 +38,7 @@ class QueryNames:
             )
 
     def note_source(self, kind: str, at: str) -> None:
-        """Take note of how an id came from `query_id=`; a word that is a field in some traces is one in all.
+        """Record how an id came from `query_id=`, which may be a field of the traces or a constant, but not both.
 
         Raises:
             InputError: some traces have that field and others lack it.
@@ -55,7 +55,7 @@ class QueryNames:
 
 
 def name_system(trace: Trace, options: ReadOptions) -> str | None:
-    """Return the system a trace is of: the caller's name or the log's, and the run where the log has several."""
+    """Return the name of a trace's system: the caller's or the log's, with the run where the log has several."""
     tag = options.tag if options.tag is not None else trace.tag
     if trace.run is None:
         return tag
@@ -63,7 +63,7 @@ def name_system(trace: Trace, options: ReadOptions) -> str | None:
 
 
 def choose_query_id(trace: Trace, query: Query, options: ReadOptions, name: str) -> tuple[str, str]:
-    """Return a query's id, and where it came from: own, path, constant, function or name.
+    """Return a query's id, and its source: own, path, constant, function or name.
 
     The trace's own comes first, then `query_id=`, then the file's name, with a number in a file of several traces.
     With turns='all' the turn's number follows, unless the turn names its own id.
@@ -104,7 +104,7 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
 def _check_id(value: Any, trace: Trace, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InputError(
-            f"{format_place(trace.at)}: {what} {describe(value)}, which is no query id; give text or a whole number"
+            f"{format_place(trace.at)}: {what} {describe(value)}, which is not a query id; give text or a whole number"
         )
     return str(value)
 

@@ -1,4 +1,4 @@
-"""Which files are read, in what order, and in which pieces, so that memory stays bounded and pieces are read apart."""
+"""Finds the files to read, and splits them into pieces, so that memory is bounded and processes can share the work."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ __all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks", "read_hea
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_TASK_SIZE, _READ_SIZE = 16 << 20, 256 << 10
+#: Bytes of a task: large enough that starting it costs little, small enough for several in memory.
+_TASK_SIZE = 16 << 20
+#: Bytes read at once while line ends are looked for.
+_READ_SIZE = 256 << 10
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".txt", ".log", ".eval", ".gz", ".zst")
 
 
 class Piece(NamedTuple):
-    """A file, or of a file of JSON Lines the lines in a range of bytes."""
+    """A file, or the lines in a range of bytes of a JSON Lines file."""
 
     path: Path
     size: int
@@ -32,16 +35,16 @@ class Piece(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Pieces that are read in one go."""
+    """Pieces that are read one after the other by one process."""
 
     pieces: list[Piece]
 
 
 def find_trace_files(paths: Paths) -> list[Path]:
-    """Return the files that paths name: themselves, and of a directory those in it whose names end as traces do.
+    """Return the files that paths name; a directory stands for the files in it with an ending of traces.
 
     Raises:
-        InputError: there is none, a path does not exist, or one file is named twice.
+        InputError: there are no files, a path does not exist, or one file is named twice.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[Path] = []
@@ -68,17 +71,18 @@ def find_trace_files(paths: Paths) -> list[Path]:
 
 
 def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
-    """Return the head of a file, and its format: the one named, or the one that claims it."""
+    """Read the head of a file, and return it with the format named, or with the one that claims the file."""
     head = read_head(path)
     return head, detect_format(path, head) if name == "auto" else get_format(name)
 
 
 def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
-    """Yield what there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
+    """Yield the tasks: small files together, large ones alone and, if pieces are read `apart`, in pieces."""
     pieces: list[Piece] = []
     waiting = 0
     for path in files:
         size = path.stat().st_size
+        # A file of less than two tasks is not worth the reading it takes to split it.
         if apart and size > 2 * _TASK_SIZE and (parts := _split_file(path, format_name)):
             if pieces:
                 yield Task(pieces)
@@ -95,8 +99,9 @@ def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[
 
 
 def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
-    """Yield the pieces of a file whose lines are traces, or None if it has to be read in one go."""
+    """Return the pieces of a file whose lines are traces; None if one process has to read all of it."""
     with path.open("rb") as file:
+        # Compressed files have no place at which reading could begin in the middle.
         if file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".zst":
             return None
     head, found = read_head_and_format(path, format_name)
@@ -106,7 +111,7 @@ def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
 
 
 def _split_lines(path: Path, format_name: str) -> Iterator[Piece]:
-    """Yield ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
+    """Yield ranges of whole lines with the numbers of their first line and first trace; blank lines are not traces."""
     start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
     with path.open("rb", buffering=_READ_SIZE) as file:
         for line_number, line in enumerate(file, start=1):

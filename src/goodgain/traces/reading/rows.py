@@ -1,4 +1,4 @@
-"""The results frame, built column by column: what holds for a search is kept once and repeated at the end."""
+"""Builds the results frame column by column; the values of a search are kept once, and repeated at the end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, d
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
-#: What a run needs of a result that has an id.
+#: The columns of a result with an id that a run needs.
 _OF_RUNS = ("rank", "doc_id", "score")
 
-#: Ids that name no document: in a run, `-` means that nothing was found.
+#: Ids that do not name a document: in a run, `-` means that nothing was found.
 _NO_IDS = (None, EMPTY_DOC)
 
 #: Stands in a row for a search without results, or for a query without a search.
@@ -32,7 +32,7 @@ _NO_RESULT = (Result(0),)
 
 
 class ResultRows:
-    """Rows of the results frame, gathered query by query."""
+    """Rows of the results frame, added query by query."""
 
     def __init__(self) -> None:
         self._results: list[Result] = []
@@ -43,7 +43,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, query_id: str, system: str | None) -> None:
-        """Add what a query's searches found; a query that never searched has one row, with iteration 0."""
+        """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
         turn = query.turn.index
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
@@ -65,7 +65,7 @@ class ResultRows:
         return {result.doc_id for result in self._results if result is not _NO_RESULT[0]}.isdisjoint(_NO_IDS)
 
     def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
-        """Return the results frame, or of it what a run needs whose results all have ids."""
+        """Return the results frame; `for_run`: only the columns that a run needs if all results have ids."""
         of_results = _OF_RUNS if for_run else _OF_RESULTS
         of_searches = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
@@ -82,7 +82,7 @@ class ResultRows:
 
 
 def _format_queries(search: SearchCall | None) -> str | None:
-    """Return what a search asked for, which is looked up only where somebody will read it."""
+    """Return the queries of a search as text; they are parsed only here, where somebody will read them."""
     return None if search is None else "; ".join(search.queries) or None
 
 
@@ -101,5 +101,5 @@ def _make_column(name: str, results: list[Result]) -> pl.Series:
 
 
 def concat_results(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return the rows of several results frames, in order; an empty results frame of none."""
+    """Return the rows of several results frames in order; an empty results frame if there are none."""
     return pl.concat(frames) if frames else pl.DataFrame(schema=RESULTS_SCHEMA)

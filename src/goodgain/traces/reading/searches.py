@@ -1,4 +1,4 @@
-"""From the calls of a trace to its searches: which turns count, which calls search, what they found."""
+"""Turns the calls of a trace into searches: decides which turns count and which calls search, and reads results."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from goodgain.traces.tool_outputs.readers import Outcome, read_output
 
 __all__ = ["Query", "UnrecordedError", "check_blank", "read_queries"]
 
-#: Where the summary counts searches without results, by their status.
+#: The field of the summary that counts searches of each status without results.
 _COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
 _UNPARSED_REMEDY = "read it with parse=, or say with tools= which tools search"
 _ANSWER_REMEDY = "was the log cut off before the answer?"
 
 
 class Query(NamedTuple):
-    """What is scored: one turn of a trace, and its iterations in order, each with its searches."""
+    """One turn of a trace that is scored, with its iterations in order and the searches of each.
+
+    `left_out`: whether iterations were left out, as their results are not recorded.
+    """
 
     turn: Turn
     own_id: str | None
@@ -31,10 +34,10 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Return the queries of a trace, which are its last turn or all its turns.
+    """Read the queries of a trace, which are its last turn or all its turns.
 
     Raises:
-        InputError: a search's results cannot be read, or are not recorded, and the options say to raise.
+        InputError: results cannot be read or are not recorded, and the options say to raise.
     """
     used = trace.turns if options.turns == "all" else trace.turns[-1:]
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
@@ -84,10 +87,10 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
 
 
 def _check_understood(trace: Trace, turn: Turn) -> None:
-    """Check that a trace was understood in whose turn no search was found.
+    """Check that a trace without a search in this turn was understood.
 
     Raises:
-        InputError: it has something that a format does not understand, which may have been a search.
+        InputError: the trace has an item that its format does not understand, which may have been a search.
     """
     if trace.unknown:
         first = trace.unknown[0]
@@ -112,7 +115,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 def _check_search(call: SearchCall, options: ReadOptions) -> SearchCall:
-    """Return a search that a format has read by itself."""
+    """Return a search that a format has read itself, after the check of its status."""
     _raise_if_lacking(call, call.status, "", options)
     return call
 
@@ -130,10 +133,10 @@ def _raise_if_lacking(call: ToolCall | SearchCall, status: str, remedy: str, opt
 
 
 def check_blank(summary: Summary) -> None:
-    """Check that a reading did not find an empty text in place of the results of every search.
+    """Check that not all searches of a reading have an empty text in place of their results.
 
     Raises:
-        UnrecordedError: it did, so that no log records what searches returned.
+        UnrecordedError: all have, so the log does not record results at all.
     """
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
@@ -143,11 +146,14 @@ def check_blank(summary: Summary) -> None:
 
 
 class UnrecordedError(InputError):
-    """A search whose results the log lacks; errors='skip' does not pass over it: that would falsify every measure."""
+    """Raised for a search whose results the log lacks.
+
+    errors='skip' does not skip it: leaving out all traces of this kind would change every measure silently.
+    """
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
-    """Return what became of a call. A list of results stands, whatever else the log says of the call."""
+    """Read the outcome of a call. Results count even if the log says that the call failed."""
     if call.output is not UNANSWERED and call.spare is UNANSWERED and not call.failed:
         return read_output(call.output, call.at, parse=options.parse, doc_type=call.doc_type)
     outcome = Outcome("unparsed")

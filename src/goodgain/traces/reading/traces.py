@@ -1,4 +1,4 @@
-"""Reading files of traces: piece by piece, in this process or in several, with what was read and what was not."""
+"""Reads files of traces piece by piece, in this process or in several."""
 
 from __future__ import annotations
 
@@ -35,12 +35,21 @@ Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
 Progress = Callable[[int, int], None]
 
+#: A batch ends at one of these bounds, which keep its rows, and the text behind them, to some 100 MB of memory.
 _ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
+#: Tasks submitted for each process: one that it reads and one that waits, so that no process is idle.
 _TASKS_AHEAD = 2
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """What came of some traces, with the bytes they take, their names and where those came from."""
+    """The value made of some whole traces, with their size in bytes, and what the main process checks and reports.
+
+    Attributes:
+        names: system, query id and place of each query.
+        sources: for each way in which an id was chosen, the place of one trace.
+        summary: what was counted in these traces.
+        notices: notices given while they were read by another process.
+    """
 
     value: Value
     size: int
@@ -66,7 +75,7 @@ def read_traces(
     jobs: int = 1,
     report: Callable[[Summary], object] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Return the results of every search in agents' traces, one row a result.
+    """Read the results of every search in agents' traces, one row a result.
 
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
@@ -123,10 +132,12 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Iterator[Value]:  # fmt: skip
-    """Yield what `finish` makes of the rows of some whole traces at a time, in the order of the files; `summary` grows.
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files, and add their counts to `summary`.
+
+    `finish` is called in the process that read the rows.
 
     Raises:
-        InputError: as `read_traces`.
+        InputError: as in `read_traces`.
     """
     files = find_trace_files(paths)
     names = QueryNames()
@@ -163,7 +174,7 @@ def _read_files(
 def _read_in_processes(
     todo: Iterator[Task], options: ReadOptions, finish: Callable[[ResultRows], Value], jobs: int
 ) -> Iterator[TraceBatch[Value]]:
-    """Read in several processes. A few tasks are under way at a time, and their results come in order."""
+    """Read tasks in several processes, a few at a time, and yield their batches in order."""
     try:
         pickle.dumps((options, finish))
     except Exception as error:
@@ -196,7 +207,7 @@ def _get_batches(future: Future[list[TraceBatch[Value]]]) -> list[TraceBatch[Val
 def _read_task_in_process(
     task: Task, options: ReadOptions, finish: Callable[[ResultRows], Value]
 ) -> list[TraceBatch[Value]]:
-    """Return the work of another process, which hands its notices over to be given where the user sees them."""
+    """Read a task in another process; its notices are returned, so that the user's process gives them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
         batches = list(_read_task(task, options, finish))
@@ -214,7 +225,7 @@ def _read_task(task: Task, options: ReadOptions, finish: Callable[[ResultRows], 
         for trace, trace_format, read in _read_piece(piece, options, summary):
             batch.add(trace, name, trace_format)
             if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
-                # Of a compressed file more is read than it has bytes.
+                # More bytes are read from a compressed file than it has.
                 batch.size += min(read, piece.size) - min(begun, piece.size)
                 yield batch.build(finish)
                 batch, begun = _BatchBuilder(options, summary), read
@@ -223,7 +234,7 @@ def _read_task(task: Task, options: ReadOptions, finish: Callable[[ResultRows], 
 
 
 class _BatchBuilder:
-    """A batch in the making."""
+    """Collects the rows and counts of one batch."""
 
     def __init__(self, options: ReadOptions, summary: Summary) -> None:
         self.options = options
@@ -234,9 +245,9 @@ class _BatchBuilder:
         self.sources: dict[str, str] = {}
 
     def add(self, trace: Trace, name: str, trace_format: Format) -> None:
-        """Add a trace; with errors='skip', one that cannot be read is counted instead."""
+        """Add a trace; with errors='skip', a trace that cannot be read is counted instead."""
         skip = self.options.errors == "skip"
-        counted = Summary() if skip else self.summary  # what is left out must not be counted
+        counted = Summary() if skip else self.summary  # counts of a trace that is left out must not be added
         before = sum(counted.searches.values())
         try:
             queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
@@ -261,7 +272,7 @@ class _BatchBuilder:
             self.sources.setdefault(kind, trace.at)
 
     def build(self, finish: Callable[[ResultRows], Value]) -> TraceBatch[Value]:
-        """Return the batch."""
+        """Return the batch, with its rows as `finish` converts them."""
         return TraceBatch(
             finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.pop_counts(), []
         )
@@ -284,7 +295,7 @@ def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterato
             count += 1
             trace.unknown += source.take_unknown()
             yield trace, trace_format, source.bytes_read
-        for unknown in source.take_unknown():  # what stands in no trace
+        for unknown in source.take_unknown():  # items behind the last trace
             summary.count_unknown(unknown.what, format_place(unknown.at))
         if not count and summary.errors == errors and piece.span is None:
             raise InputError(
