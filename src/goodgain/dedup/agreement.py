@@ -1,4 +1,4 @@
-"""How well found documents agree with given groups."""
+"""Scores how well the documents found agree with given groups."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ __all__ = ["Agreement", "score_agreement"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """Pairwise: of the pairs of results that were joined (precision), or that belong together (recall), the share that
-    is both. B-cubed: the same share for each result's own group, averaged over the results. Where there is nothing to
-    find, or nothing was found, the share is 1.
+    """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
+
+    Pairwise: the share of the pairs joined that belong together (precision), and of those that belong together that
+    are joined (recall). B-cubed: these shares within the group of each result, averaged over the results. A share of
+    nothing is 1.
 
     Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
     """

@@ -1,4 +1,4 @@
-"""From shared keys to candidate pairs, with a bound on what one key can cost."""
+"""Phase 1, second half: forms candidate pairs of records that share a key, with a bound on the pairs of one key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ __all__ = ["SkippedPairs", "candidate_pairs"]
 
 @dataclass(frozen=True)
 class SkippedPairs:
-    """What the bound on pairs left uncompared: how many buckets of one kind of key, and how many of their pairs."""
+    """The pairs that the bound left uncompared, for one kind of key.
+
+    Attributes:
+        kind: the kind of key, or `group` for groups in which not all records were compared.
+        buckets: how many keys (or groups) have too many records.
+        pairs: how many of their pairs were not compared.
+    """
 
     kind: str
     buckets: int
@@ -24,16 +30,16 @@ class SkippedPairs:
 
     def __str__(self) -> str:
         what = "mixed groups" if self.kind == "group" else f"keys of kind {self.kind}"
-        return f"{self.buckets:,} {what} cut, {self.pairs:,} of their pairs left out"
+        return f"{self.buckets:,} {what} with too many results, {self.pairs:,} of their pairs left out"
 
 
 def candidate_pairs(
     keys: pl.DataFrame, records: Records, policy: Policy, limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Return the pairs `left < right` of records that share a key, each once; and what was cut.
+    """Return the pairs `left < right` of records that share a key, each once, and what was skipped.
 
-    A bucket is all records of one key. Where it would give more than `limit` pairs, its records are put in an order in
-    which like stands beside like, and each is compared with the nearest only.
+    A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted so that similar ones
+    are neighbours, and each is compared with its nearest only.
     """
     members = _mark_settled(keys, records, policy)
     buckets = members.group_by("key").agg(
@@ -49,10 +55,10 @@ def candidate_pairs(
 
 
 def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    """Return the keys, and whether the record is settled there: of two settled ones, nothing is left to find out.
+    """Add to each key whether its record is settled: two settled records need not be compared under this key.
 
-    A URL that names its document whatever it is compared with settles it: results of one page meet under the page's
-    key, and those of two pages are different. So what shares no more than a title need not be compared.
+    A record is settled if its URL names its document: results of one page share the key of the page, and results of
+    two pages are different. So two of them that share only a title need not be compared.
     """
     if policy != "standard":
         return keys.with_columns(settled=pl.lit(False))
@@ -65,7 +71,7 @@ def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.Da
 
 
 def _pair_all(members: pl.DataFrame) -> pl.DataFrame:
-    """In each bucket, each open record with all that follow it: the open ones stand first."""
+    """Pair each open (not settled) record of a bucket with all records after it; the open ones come first."""
     members = _add_places(members.sort("key", "settled", "record"))
     spans = members.filter(~pl.col("settled")).select(
         "key", "record", begin=pl.col("place") + 1, width=pl.col("end") - pl.col("place") - 1
@@ -74,12 +80,13 @@ def _pair_all(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """In each bucket, each open record with the nearest in the order of texts (of addresses, for the key of a page)."""
+    """Pair each open record of a bucket with the nearest in the order of texts (for the key of a page, of URLs)."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
     members = members.join(places, on="record").with_columns(order=order)
     members = _add_places(members.sort("key", "order"))
+    # If all records are open, each pair is formed twice, once from either side, and costs only one comparison.
     sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
     reach = limit // (pl.col("open") * sides)
     strong = pl.col("kind").is_in(STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
@@ -103,14 +110,14 @@ def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[
 
 
 def _add_places(members: pl.DataFrame) -> pl.DataFrame:
-    """Members of sorted buckets with their place, and where their bucket starts and ends."""
+    """Add to each member of sorted buckets its place, and where its bucket starts and ends."""
     members = members.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
     start = pl.col("place").first().over("key")
     return members.with_columns(start=start, end=start + pl.col("size"))
 
 
 def _make_pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the record of each span with each of the `width` members from `begin` on, the smaller number left."""
+    """Pair the record of each span with each of the `width` members from `begin` on, the smaller number left."""
     widths = spans["width"].to_numpy()
     left = np.repeat(spans["record"].to_numpy(), widths)
     shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)

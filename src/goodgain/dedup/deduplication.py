@@ -1,4 +1,4 @@
-"""The way from a results frame to documents: rows, records, candidates, verdicts, groups, names."""
+"""Deduplicates a results frame, step by step: rows, records, candidates, verdicts, groups, names."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ADDED_COLUMNS = ("document", "duplicate_of", "rule", "confidence")
 
 @dataclass(frozen=True)
 class Deduplication:
-    """Results with their documents, and how they were found.
+    """Results with their documents, and how the documents were found.
 
     `frame` has the rows of the input, in its order and kind, and the columns `document`, `duplicate_of` (the row of the
     first occurrence in the same query and system, counted from 0; null for a first), `rule` and `confidence` (null
-    for a first). The value itself is taken for that frame by everything that reads data frames through narwhals.
+    for a first). Functions that read data frames through narwhals accept the value itself in place of the frame.
     """
 
     frame: Any
@@ -45,21 +45,21 @@ class Deduplication:
     _records: Records = field(repr=False)
 
     def __narwhals_dataframe__(self) -> Any:
-        # What narwhals calls on a frame it does not know; it has no public name for what stands behind one it knows.
+        # narwhals calls this method on frames it does not know, and has no public name for the frame it expects here.
         return nw.from_native(self.frame, eager_only=True)._compliant_frame
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
 
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
-        """Why the results of `document` are one: pair by pair the rule, the fields, the confidence.
+        """Explain why the results of `document` are one: the rule, fields and confidence of each pair.
 
-        With `other`, why two documents are not one. Raises InputError if there is no such document.
+        With `other`, explain why two documents are not one. Raises InputError if there is no such document.
         """
         return explain(self._rows, self._records, self.policy, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
-        """Return how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
+        """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
         `gold` is a column of the frame, or one group a row (null: not to be counted). Groups are within a query.
         """
@@ -83,10 +83,10 @@ def deduplicate(
     (item ids and equal URLs only), "standard", or "content" (copies under another address are repeats). Results are
     deduplicated together within a query, over the columns that `across` names: by default the systems of a query
     together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
-    doc_ids alone decide; by default they do in a frame that has nothing else, a run. `level="document"` takes a passage
-    for the document it is from. `pairs_a_key` bounds what results that share one key can cost.
+    doc_ids alone decide; by default they do in a frame without other evidence, such as a run. `level="document"` takes
+    a passage for the document it is from. `pairs_a_key` is the most pairs of results with one key that are compared.
 
-    Raises InputError if the frame has no query_id, or nothing to know documents by. Source: the two-phase
+    Raises InputError if the frame has no query_id, or no column that identifies documents. Source: the two-phase
     deduplication of the Retrieved Good Gain guideline.
 
     >>> import polars as pl
@@ -136,13 +136,13 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
     if level not in get_args(Level):
         raise InputError(f"There is no level {level!r}: take one of {', '.join(get_args(Level))}.")
     if isinstance(across, str) or not set(across) <= set(SCOPES):
-        raise InputError(f"across={across!r} is no list of {' and '.join(SCOPES)}: these are what it can join.")
+        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: these are what it can join.")
     if pairs_a_key < 1:
         raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
 
 
 def _mark_apart(records: Records, policy: Policy) -> Records:
-    """Mark the records of which two are not the same although they say the same: a bare title, or nothing."""
+    """Mark the records whose rows are a document each although they are equal: they have a bare title, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
     same = verify(records, doubtful, doubtful, policy).same
     apart = pl.Series(doubtful[~same], dtype=pl.UInt32)
@@ -165,8 +165,10 @@ def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> 
 def _add_rules(
     found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
 ) -> pl.DataFrame:
-    """Return the rule that makes each repeat the same as its first occurrence; where it is so by way of others, the rule
-    that ties it to these most surely."""
+    """Add to each repeat the rule by which it is the same as its first occurrence, and the confidence.
+
+    If no rule joins the two directly, it is the rule that joins the repeat to another result with the most confidence.
+    """
     ties = found.filter(pl.col("duplicate_of").is_not_null()).select(
         "first_record", "record", left=pl.min_horizontal("first_record", "record"),
         right=pl.max_horizontal("first_record", "record"),

@@ -1,4 +1,4 @@
-"""What two records say about each other, field by field: agreement, difference, or nothing."""
+"""Compares pairs of records field by field: they agree, differ, or one of them lacks the field."""
 
 from __future__ import annotations
 
@@ -19,14 +19,21 @@ __all__ = ["Evidence", "Mask"]
 
 Mask = npt.NDArray[np.bool_]
 
-_ELLIPSIS = " ."  # an ellipsis, after normalisation
+#: What normalisation leaves of the ellipsis at which a search engine cuts a snippet.
+_ELLIPSIS = " ."
+#: Two snippets agree if they share this part of the smaller one's 5-grams: a changed date or number leaves it so.
 _MIN_OVERLAP = 0.9
+#: Equal snippets of this many characters identify a document without any other field.
 _LONG_SNIPPET = 200
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Pairs of records of one type: `left` and `right` are places in the records' frame, `kind` the row that holds."""
+    """Pairs of records that are compared as one type.
+
+    `left` and `right` are places in the records' frame, `kind` is the row of the table of types that holds, and
+    `compatible` says whether the types of the pairs can be one document.
+    """
 
     records: Records
     kind: DocumentType
@@ -39,15 +46,15 @@ class Evidence:
         return len(self.left)
 
     def select(self, mask: Mask) -> Evidence:
-        """Return the pairs where `mask` holds."""
+        """Return the pairs for which `mask` is true."""
         return Evidence(self.records, self.kind, self.compatible, self.left[mask], self.right[mask])
 
-    def none(self) -> Mask:
-        """No pair."""
+    def no_pairs(self) -> Mask:
+        """Return a mask that is false for all pairs."""
         return np.zeros(len(self), dtype=np.bool_)
 
     def compare(self, name: str) -> tuple[Mask, Mask]:
-        """Where both sides have this id or field: whether they agree, and whether they differ."""
+        """Return whether both sides have this id or field and agree, and whether both have it and differ."""
         if name not in self._seen:
             special: dict[str, Callable[[], tuple[Mask, Mask]]] = {
                 "snippet": self._compare_snippets,
@@ -62,19 +69,19 @@ class Evidence:
         """Return whether both sides have this id or field at all."""
         columns = self._find_columns("item" if name == "url" else name)
         if not columns:
-            return self.none()
+            return self.no_pairs()
         has: Mask = self.records.codes(*columns) >= 0
         return has[self.left] & has[self.right]
 
     def _find_columns(self, name: str) -> tuple[str, ...]:
-        """Return the columns that hold a field: the title of this type is read from `title` where its own field is missing."""
+        """Return the columns that hold a field, the first before the others: a type's title may be in `title` too."""
         names = dict.fromkeys((self.kind.title, "title") if name in ("title", self.kind.title) else (name,))
         return tuple(column for column in names if column in self.records.frame.columns)
 
     def _compare_values(self, name: str) -> tuple[Mask, Mask]:
         columns = self._find_columns(name)
         if not columns:
-            return self.none(), self.none()
+            return self.no_pairs(), self.no_pairs()
         codes = self.records.codes(*columns)
         left, right = codes[self.left], codes[self.right]
         both = (left >= 0) & (right >= 0)
@@ -89,14 +96,14 @@ class Evidence:
         return agree, differ
 
     def _compare_parents(self) -> tuple[Mask, Mask]:
-        """Return a parent is known by its doc_id or by its URL, each compared with its like."""
+        """Compare parents by their doc_ids and by their URLs; neither may differ."""
         agree, differ = self._compare_values("parent")
         same_url, other_url = self._compare_urls()
         differ = differ | other_url
         return (agree | same_url) & ~differ, differ
 
     def _compare_urls(self) -> tuple[Mask, Mask]:
-        """Equal in minimal form; or of two pages, or of a page that shows two contents."""
+        """Compare URLs: they agree if their items are equal, and differ if page or selected content differs."""
         item, _ = self._compare_values("item")
         return item, self.other_page | self.other_choice
 
@@ -125,7 +132,7 @@ class Evidence:
         return lengths[self.left], lengths[self.right]
 
     def _compare_snippets(self) -> tuple[Mask, Mask]:
-        """Equal; or both long enough, and one contains the other or shares 0.9 of the smaller one's 5-grams."""
+        """Compare snippets: equal, or both long and one contains the other or shares 0.9 of the smaller's 5-grams."""
         equal, other = self._compare_values("snippet")
         agree = equal.copy()
         one, two = self._snippet_lengths
@@ -148,7 +155,7 @@ class Evidence:
 
     @property
     def long_equal_snippets(self) -> Mask:
-        """Whether the snippets are equal, and long enough to tell a document alone."""
+        """Whether the snippets are equal, and long enough to identify a document alone."""
         return self._compare_values("snippet")[0] & (self._snippet_lengths[0] >= _LONG_SNIPPET)
 
     @cached_property
@@ -159,6 +166,6 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Return whether one text contains the other, but for the dots that say where it was cut."""
+    """Return whether `whole` contains `part`, apart from the dots that mark where a snippet was cut."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole

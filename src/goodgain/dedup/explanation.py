@@ -1,4 +1,4 @@
-"""Why results are, or are not, the same document: pair by pair."""
+"""Explains pair by pair why results are, or are not, the same document."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from goodgain.errors import InputError
 
 __all__ = ["Explanation", "explain"]
 
+#: A document with many results has millions of pairs; nobody reads more than these.
 _MAX_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The results of a document and what was found out about each pair of them.
+    """The results of a document, and the verdict on each pair of them.
 
     `results`: row, query_id, system, document. `pairs`: query_id, row and other_row, same, rule, confidence, type (the
-    row of the table of types that held), agreed and differed (names of fields). A pair of one document that is not the
-    `same` by itself is so by way of others. `left_out` counts pairs beyond the 10,000 that are shown.
+    row of the table of types that was used), agreed and differed (names of fields). A pair of one document that is not
+    `same` by itself was joined through other results. `left_out` counts the pairs beyond the 10,000 shown.
     """
 
     document: str
@@ -56,7 +57,7 @@ class Explanation:
 def explain(
     rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
 ) -> Explanation:
-    """Compare again the results of a document with each other, or with those of another."""
+    """Compare the results of a document again with each other, or with those of another document."""
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
     first = _select_results(rows, document, query_id)
@@ -104,7 +105,7 @@ def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.
 def _compare_fields(
     records: Records, left: np.ndarray, right: np.ndarray
 ) -> tuple[list[str], list[list[str]], list[list[str]]]:
-    """Return the row of the table that holds for each pair, and the names that agree and that differ."""
+    """Return for each pair the type it is compared as, the names of fields that agree, and those that differ."""
     types, agreed, differed = [], [], []
     kinds = records.frame["type"]
     for one, two in zip(left.tolist(), right.tolist(), strict=True):

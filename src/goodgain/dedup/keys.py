@@ -1,4 +1,4 @@
-"""Phase 1: the keys of a record. Two records that share one are worth comparing."""
+"""Phase 1, first half: the keys of each record. Two records that share a key are compared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ __all__ = ["STRONG_KINDS", "Policy", "candidate_keys"]
 
 Policy = Literal["id", "standard", "content"]
 
+#: Shorter titles (`Home`, `Login`) are shared by pages that have nothing in common.
 _MIN_TITLE = 12
+#: The characters of a snippet that make a key: engines that cut snippets at different lengths agree on the beginning.
 _SNIPPET_START = 500
 #: Kinds of key that nearly prove sameness: however many records share one, each is compared with a neighbour.
 STRONG_KINDS = ("id", "doc_id", "url")
 
 
 def candidate_keys(records: Records, policy: Policy) -> pl.DataFrame:
-    """kind, key (hashed with its scope and kind) and record, for each key of each record that another one shares."""
+    """Return kind, key (a hash with scope and kind) and record, for each key that at least two records share."""
     found = []
     for kind, name, condition, value in _list_keys(records, policy):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
@@ -36,7 +38,7 @@ def candidate_keys(records: Records, policy: Policy) -> pl.DataFrame:
 
 
 def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Kind, name, who has it, and value of each sort of key."""
+    """Yield kind and name of each sort of key, the condition for records to have it, and its value."""
     own_ids = pl.lit(False)
     ids: dict[str, pl.Expr] = {}
     for name, kind in TYPES.items():
@@ -49,7 +51,7 @@ def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.
     for item_id, has in ids.items():
         yield "id", item_id, has, pl.col(item_id)
     yield "doc_id", "", pl.lit(records.trusted) | ~(own_ids | pl.col("reissued")), pl.col("doc_id")
-    # The start page of a mail or chat application is the address of all that is found there.
+    # All messages found in a mail or chat application have the URL of its start page.
     names_item = pl.col("type").is_in([name for name, row in TYPES.items() if row.url == "item"])
     yield "url", "", names_item | pl.col("beyond_start"), pl.col("page")
     if policy == "id":
@@ -61,14 +63,14 @@ def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.
 
 
 def _list_further_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Yield the further keys of the types; they bear their fields' names, so that types with the same one meet."""
+    """Yield the further keys of the types, named by their fields, so that types with the same fields share keys."""
     holders: dict[tuple[str, ...], pl.Expr] = {}
     for name in TYPES:
         for row in list_comparable_types(name):
             for key in row.further_keys:
                 holders[key] = holders.get(key, pl.lit(False)) | (pl.col("type") == name)
     for key, holds in holders.items():
-        # A parent has two names, its doc_id and its URL: like meets like.
+        # A parent is known by its doc_id or its URL, and each makes a key.
         for parent in ("parent", "page") if "parent" in key else ("",):
             fields = [parent if field == "parent" else field for field in key]
             if set(fields) <= set(records.attributes) | {"title", "snippet", "page"}:

@@ -1,4 +1,4 @@
-"""The name that all occurrences of a document share: the strongest that one of its results has."""
+"""Names documents: all results of a document get the strongest name that one of them has."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 
 
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what is named, with its group, and the group of each row.
+    """Return the units that get a name, with their groups, and the group of each row.
 
-    Rows that say the same too little are a document each, so their record is named once for each of them.
+    A unit is a record, but for a record `apart` there is a unit for each row, as each of its rows is a document.
     """
     units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
     of_row = rows.select("row", "record", group=groups.gather(rows["record"]))
@@ -45,7 +45,7 @@ def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tup
 
 
 def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
-    """Each unit's strongest name and how strong it is (0 is the strongest)."""
+    """Return the strongest name of each unit, and its strength (0 is the strongest)."""
     item_id, url_names_it = pl.lit(None, pl.String), pl.lit(False)
     for kind, row in TYPES.items():
         of_type = pl.col("type") == kind
@@ -77,7 +77,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Of the groups of a scope that would share a name, the second in order of content hashes gets `#2`, and so on."""
+    """Number groups of a scope that would share a name: the second in order of content hashes gets `#2`, and so on."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")
@@ -92,7 +92,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     documents = []
     for scope, name, number in numbered.select("scope", "name", "number").iter_rows():
         document = name if number == 1 else f"{name}#{number}"
-        while number > 1 and (scope, document) in taken:  # a page's own name that looks like one of ours
+        while number > 1 and (scope, document) in taken:  # a URL may itself end in `#2`
             document += "'"
         taken.add((scope, document))
         documents.append(document)

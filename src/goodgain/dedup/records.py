@@ -1,4 +1,4 @@
-"""Rows made comparable, and rows that say the same collapsed into one record."""
+"""Makes rows comparable, and collapses equal rows into one record, so that they are compared only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MIN_SNIPPET", "Level", "Records", "collapse_rows", "make_comparable"
 
 Level = Literal["passage", "document"]
 
-#: A snippet of this many characters is enough to know a text again.
+#: A snippet of this many characters is long enough to recognise a text by it.
 MIN_SNIPPET = 50
 _URL_FORMS = ("url", "page", "item", "choice", "beyond_start")
 _NO_URL = (None,) * len(_URL_FORMS)
@@ -27,10 +27,11 @@ _NO_URL = (None,) * len(_URL_FORMS)
 
 @dataclass(frozen=True)
 class Records:
-    """What there is to compare.
+    """The different records of a results frame.
 
-    `frame` has one row for each different record, in an order that does not depend on the rows' order; `of_row` gives
-    the record of each row (null: the row holds no result); `attributes` are the ids and fields that occur.
+    `frame` has one row for each record, in an order that does not depend on the order of the rows; `of_row` is the
+    record of each row (null: the row has no result); `attributes` are the ids and fields that occur; `trusted` says
+    whether equal doc_ids alone decide.
     """
 
     frame: pl.DataFrame
@@ -40,7 +41,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """Return a column (the first of several that is not null) as numbers: equal for equal values, -1 for null."""
+        """Return a column as numbers, equal for equal values and -1 for null; of several, the first not null."""
         if names not in self._codes:
             values = self.frame.select(value=pl.coalesce(names))
             numbered = values.drop_nulls().unique().with_row_index("code")
@@ -50,7 +51,7 @@ class Records:
 
 
 def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
-    """Return the rows with everything that is compared in its comparable form, one column for each id and field in use."""
+    """Return the rows with normalised texts, ids and URLs, and with a column for each id and field in use."""
     names = rows["type"].unique().drop_nulls()
     known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
     made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
@@ -66,7 +67,7 @@ def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.Da
 
 
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
-    """Return rows that say the same become one record."""
+    """Collapse equal rows into one record."""
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
@@ -92,7 +93,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
         ),
     )
     frame = frame.with_columns(snippet_length=text_length(pl.col("snippet"))).with_columns(
-        # What says too little to be known again: equal ones are not taken for one document.
+        # Records with too little content to recognise them by; equal ones are not taken for one document.
         vague=~(
             has_item_id
             | pl.col("doc_id").is_not_null()
@@ -109,9 +110,9 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
+    """Return whether a doc_id was given to different documents, as by a search that numbers its results 1, 2, 3.
 
-    They have different item ids, addresses, or fields that a document has one of. Such an id says nothing.
+    Their item ids, pages, or fields that a document has one of, are different. Such a doc_id is not evidence.
     """
     rows = TYPES.values()
     one_each = {name for row in rows for name in (*row.item_ids, *row.reject) if name not in row.lenient_ids}
@@ -135,7 +136,7 @@ def _parse_urls(urls: pl.Series) -> pl.DataFrame:
 
 
 def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
-    """Where the title of a type is one of its fields (the subject of an email), either stands for the other."""
+    """Fill the title from its field for types whose title is one of their fields (the subject of an email)."""
     for row in TYPES.values():
         if row.title in rows.columns and row.title != "title":
             title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
@@ -144,7 +145,7 @@ def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """Return the address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
+    """Give passages the URL of their parent; at level "document", turn them into their parent."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:

@@ -1,4 +1,4 @@
-"""A results or run frame, from any data frame engine, as the columns that deduplication reads."""
+"""Reads the columns for deduplication from a results or run frame of any data frame engine."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["RUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
 SCOPES = ("query_id", "system")
 
 _TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
-#: Where a result stands in a run, from the widest to the narrowest.
+#: The columns for the place of a result in a run, from the widest to the narrowest.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
 _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 
 def holds_only_ids(frame: nw.DataFrame[Any]) -> bool:
-    """Return whether a frame has nothing but doc_ids to know documents by, as a run has."""
+    """Return whether a frame identifies documents by doc_id alone, as a run does."""
     found = set(frame.columns)
     return "doc_id" in found and not found & {*_EVIDENCE_COLUMNS, "type"}
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame:
-    """One row a result, in the frame's order: row, scope, query_id, system, place in the run, texts, ids and fields.
+    """Read row, scope, query_id, system, place in the run, texts, ids and fields, one row a result in order.
 
-    `scope` numbers the sets of rows that are deduplicated together; it is null where the row holds no result.
+    `scope` numbers the sets of rows that are deduplicated together; it is null where the row has no result.
     """
     found = set(frame.columns)
     if "query_id" not in found:
@@ -69,7 +69,7 @@ def _is_pair(inner: Any) -> bool:
 
 
 def _add_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
+    """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
     texts = {name: _make_text_column(rows, name) for name in ("query_id", "system", *_TEXT_COLUMNS)}
     numbers = {
         name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
@@ -89,12 +89,12 @@ def _make_text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def _add_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
-    """Number the scopes in the order of their names; rows that hold no result belong to none."""
+    """Number the scopes in the order of their names; rows without a result have none."""
     evidence = pl.any_horizontal(
         pl.col("doc_id", "url", "title", "snippet").is_not_null(),
         *(_has_pairs(rows, name) for name in ("ids", "fields")),
     )
-    # In a run, `-` or null says that nothing was found; among results the rank says it.
+    # In a run, a doc_id `-` or null means that nothing was found; in results, rank 0 means it.
     a_result = evidence if only_ids else evidence | (pl.col("rank") > 0).fill_null(False)
     if not apart:
         rows = rows.with_columns(scope=pl.lit(0, pl.UInt32))

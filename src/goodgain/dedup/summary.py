@@ -1,4 +1,4 @@
-"""What a deduplication did, in numbers."""
+"""The counts of a deduplication."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Summary", "count_rules"]
 
 @dataclass(frozen=True)
 class Summary:
-    """How many results became how many documents, and how.
+    """The numbers of results and documents, and of the pairs that each rule decided.
 
-    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` those that none
-    decided, which stay apart. `refused` counts joins that would have put two proven different into one group, `skipped`
-    what the bound on the pairs of one key left uncompared. Documents are counted by query.
+    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts those that no
+    rule decided, which are kept apart. `refused` counts joins that would have put two records proven different into
+    one group; `skipped` lists the pairs that the bound on one key left uncompared. Documents are counted by query.
     """
 
     results: int
@@ -48,7 +48,7 @@ class Summary:
 
 
 def count_rules(verdicts: Verdicts) -> tuple[dict[str, int], dict[str, int], int]:
-    """Return how many pairs each rule found the same and different, and how many none decided."""
+    """Count the pairs that each rule found the same, those it found different, and those that no rule decided."""
     same = np.bincount(verdicts.rule[verdicts.same], minlength=len(RULE_NAMES)).tolist()
     other = np.bincount(verdicts.rule[~verdicts.same], minlength=len(RULE_NAMES)).tolist()
     names = RULE_NAMES[: len(RULES)]

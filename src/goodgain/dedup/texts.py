@@ -1,4 +1,4 @@
-"""Texts made comparable: one spelling, their length, and how much two share."""
+"""Normalises texts, and measures their length and overlap."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 
+#: Tags that part words become a blank; tags inside words (search engines highlight hits with them) are dropped.
 _BLOCK_TAGS = (
     r"(?i)</?(?:br|p|div|li|ul|ol|dl|dt|dd|tr|td|th|table|tbody|thead|h[1-6]|hr|pre|blockquote|section)(?:\s[^<>]*)?/?>"
 )
@@ -25,6 +26,7 @@ _INLINE_TAGS = (
     r"(?i)</?(?:b|strong|em|i|u|s|mark|span|font|a|sub|sup|small|code|tt|q|abbr|highlight|hit|hl|c0|ddd)(?:\s[^<>]*)?/?>"
     r"|\*\*"
 )
+#: The entities that snippets have; a full table would also decode what a page about HTML writes.
 _ENTITIES = {
     "&amp;": "&",
     "&lt;": "<",
@@ -40,12 +42,14 @@ _ENTITIES = {
     "&hellip;": "...",
 }
 _TOKENS = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+#: Tokens of a gram: long enough that two texts seldom share one by chance.
 _GRAM_SIZE = 5
+#: The golden ratio in 64 bits, as in splitmix64: it spreads the hashes of tokens over all bits.
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def normalise_texts(texts: pl.Series) -> pl.Series:
-    """Each text in NFKC and casefolded, without markup, its white space collapsed; null if nothing is left."""
+    """Return texts in NFKC, casefolded, without markup, with collapsed white space; null if nothing is left."""
     values = texts.unique().drop_nulls()
     ascii_only = values.str.len_bytes() == values.str.len_chars()
     plain, other = values.filter(ascii_only), values.filter(~ascii_only)
@@ -68,7 +72,7 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
 
 
 def _fold(text: str) -> str:
-    # Casefolding can undo the normal form, so it is made again; Polars knows no casefold.
+    # Casefolding can undo the normal form, so it is applied twice. Polars has no casefold.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -80,7 +84,7 @@ def text_length(text: pl.Expr) -> pl.Expr:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.float64]:
-    """For each pair of texts, the share of the smaller one's 5-grams that the other has too."""
+    """Return for each pair of texts the share of the smaller one's 5-grams that the other has too."""
     used, place = np.unique(np.concatenate([left, right]), return_inverse=True)
     grams, bounds = _hash_grams(texts.gather(used).to_list())
     shares = np.zeros(len(left))
@@ -93,8 +97,10 @@ def measure_overlap(
 
 
 def _hash_grams(texts: list[str]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
-    """Return the distinct 5-grams of each text as sorted hashes, one text after the other, and where each begins and the last
-    ends. A text of fewer tokens is one gram."""
+    """Return the distinct 5-grams of all texts as hashes, sorted within each text, and the bounds of each text.
+
+    A text of fewer tokens is one gram.
+    """
     tokens, counts = array("q"), []
     for text in texts:
         before = len(tokens)

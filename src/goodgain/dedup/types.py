@@ -1,4 +1,4 @@
-"""The table of document types: what identifies a result of each, what tells two apart, what each agreement weighs.
+"""The table of document types: the ids that identify a result, the fields that tell two apart, and the weights.
 
 A new type is one `DocumentType` in `TYPES`; a field that is not plain text also gets its kind in `KINDS`.
 """
@@ -30,10 +30,18 @@ __all__ = [
 class DocumentType:
     """One row of the table of types.
 
-    `item_ids` are names in `ids`; `lenient_ids` those of them that never tell two results apart; the others are names
-    in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL). Each of `further_keys` is a set
-    of fields that together make two results candidates. `url` says what a URL of this type names: the item, the item
-    if its path goes beyond a start page, or nothing. `title` is the field that is the title of this type.
+    Names of fields are names in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL).
+
+    Attributes:
+        item_ids: names in `ids`; equal values identify a document, different ones tell two apart.
+        lenient_ids: those of them that never tell two apart.
+        further_keys: sets of fields that together make two results candidates.
+        required: fields that must agree before agreement of the others counts.
+        reject: fields that tell two apart if they differ.
+        weights: what the agreement of a field adds; 1 is enough for one document.
+        title: the field that is the title of this type.
+        url: what a URL of this type names: the item, the item if its path goes beyond a start page, or nothing.
+        goes_with: less specific types that a result of this type may be compared with.
     """
 
     name: str
@@ -50,12 +58,12 @@ class DocumentType:
 
 GENERIC = DocumentType("generic", weights={"title": 0.5, "snippet": 0.6})
 
-#: What a passage is at level "document": the whole that it was cut from.
+#: The type of passages at level "document", where each stands for the document it was cut from.
 PARENT = DocumentType(
     "passage_parent", item_ids=("parent",), weights={"title": 0.5}, goes_with=("generic", "web_page", "file")
 )
 
-#: From the least specific on: where two compatible types meet, the later row holds.
+#: From the least specific to the most: a pair of two compatible types is compared as the later one.
 _ROWS = (
     GENERIC,
     DocumentType("web_page", weights={"title": 0.5, "snippet": 0.6, "published": 0.3, "author": 0.2}),
@@ -105,7 +113,7 @@ _ROWS = (
         "person",
         item_ids=("alias", "principal_name", "address"),
         lenient_ids=frozenset({"address"}),
-        # Names are mostly too short to be keys alone; where the fields of two agree enough, one of these does.
+        # Names are mostly too short to be keys alone. If the fields of two persons agree enough, one of these does.
         further_keys=(("title", "company"), ("title", "department")),
         reject=("alias", "principal_name"),
         weights={"display_name": 0.5, "department": 0.2, "company": 0.2, "office": 0.2, "job_title": 0.2},
@@ -159,10 +167,10 @@ _FIELD_KINDS: dict[str, Kind] = {
 }
 _ID_KINDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
 
-#: A name that is not here is `text`.
+#: The kind of each id and field; a name that is not here is `text`.
 KINDS: Mapping[str, Kind] = MappingProxyType(_ID_KINDS | _FIELD_KINDS)
 
-#: Names that adapters meet, and ours. Spelling (FileId, fileId, file-id) needs no entry: `canonical_name` sees to it.
+#: Names in logs, and ours for them. Other spellings (FileId, fileId, file-id) need no entry: `canonical_name` has them.
 SYNONYMS: Mapping[str, str] = MappingProxyType(
     {
         "drive_item_id": "item_id",
@@ -228,13 +236,13 @@ def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
 
 
 def find_pair_type(first: str, second: str) -> DocumentType | None:
-    """Return the row that holds where a result of type `first` meets one of type `second`; None if they are incompatible."""
+    """Return the type that results of two types are compared as; None if the types are incompatible."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
     return row if low == high or low in row.goes_with else None
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
-    """Return the rows that can hold for a result of this type, its own first: what it may be compared by."""
+    """Return the types that a result of this type may be compared as, its own first."""
     held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())

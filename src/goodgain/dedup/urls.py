@@ -1,4 +1,4 @@
-"""URLs in the forms that comparison needs: normalised, the page it names, the page with what its query selects."""
+"""Normalises URLs, and splits them into the page and the content that the query selects."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ __all__ = ["Url", "has_other_choice", "normalise_url", "parse_url"]
 
 
 class Url(NamedTuple):
-    """One URL in its forms.
+    """The forms of one URL.
 
-    `normalised` still leads to the page; `page` is host and path alone, the form that candidates share; `item` is the
-    page with its query, equal for equal items; `choice` holds the parameters that select content; `beyond_start` says
-    that the path goes beyond a start page.
+    Attributes:
+        normalised: a URL that still leads to the page.
+        page: host and path alone, by which candidates are found.
+        item: the page with its query; equal for equal items.
+        choice: the parameters that select content.
+        beyond_start: whether the path goes beyond a start page.
     """
 
     normalised: str
@@ -36,10 +39,12 @@ class Url(NamedTuple):
 
 
 _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-#: What nearly all are: an address in which nothing has to be put right but its parameters.
+#: Nearly all URLs match this, and need no change but to their parameters.
 _COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
+#: Browsers ignore tabs and line feeds inside URLs, and strip control characters and blanks around them.
 _IGNORED = re.compile(r"[\t\r\n]")
 _BLANK = "".join(map(chr, range(33))) + "\u00a0"
+#: A host at the start of an address without a scheme, as search engines print it: `www.` or a domain and a path.
 _BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
@@ -52,11 +57,12 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _DECODED_IN_PATH = _UNRESERVED | frozenset("!$'()*,:;@")
 _ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|%]+")
 _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sessionid|session_id|sid|cfid|cftoken)=[^/;]*", re.IGNORECASE)
+#: ASP.NET's sessions in paths: `/(S(lit3py55t21z5v55vlm25s55))/`.
 _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 
 
 def normalise_url(url: str | None) -> str | None:
-    """Return the URL without what does not tell one page from another; None for what is no place (javascript:, data:, blank).
+    """Return the URL without the parts that do not distinguish pages; None if it names no page (javascript:, blank).
 
     Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
     sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
@@ -70,7 +76,7 @@ def normalise_url(url: str | None) -> str | None:
 
 
 def parse_url(url: str) -> Url | None:
-    """Return all forms of one URL; None if it names no place."""
+    """Return all forms of one URL; None if it does not name a page."""
     common = _COMMON.fullmatch(url)
     if common:
         scheme, netloc, path, query = common.groups("")
@@ -82,7 +88,7 @@ def parse_url(url: str) -> Url | None:
         path = _normalise_path(path)
     try:
         host, bare_host = _normalise_host(netloc, scheme)
-    except ValueError:  # no such place can be, yet the same words are the same thing
+    except ValueError:  # the host is impossible, but equal texts still mean the same
         text = _trim(url)
         return Url(text, text, text, "", True)
     if "/." in path:
@@ -100,7 +106,7 @@ def parse_url(url: str) -> Url | None:
     if fragment:
         route = _escape(fragment, _UNRESERVED)
         tail = "" if route.startswith(":~:") else "#" + route
-        if route.startswith(("/", "!/")):  # the page is made in the browser: the route is its path
+        if route.startswith(("/", "!/")):  # the page is built in the browser, and this route is its path
             own_path += "#" + route.rstrip("/")
             page = bare_host + own_path
     if not host and scheme not in ("", "file"):
@@ -113,7 +119,7 @@ def parse_url(url: str) -> Url | None:
 
 
 def has_other_choice(first: str, second: str) -> bool:
-    """Return whether two `choice`s select different content: a parameter both have differs, or the number of the page."""
+    """Return whether two `choice`s select different content: a shared parameter or the page number differs."""
     one, two = _parse_choice(first), _parse_choice(second)
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in PAGE_NUMBERS):
         return True
@@ -129,7 +135,7 @@ def _parse_choice(choice: str) -> dict[str, list[str]]:
 
 
 def _split_url(url: str) -> tuple[str, str, str, str, str]:
-    """Scheme, authority, path, query and fragment, read as a browser's address line reads them."""
+    """Return scheme, authority, path, query and fragment, as the address line of a browser reads them."""
     text = _trim(url)
     if "\\" in text:
         end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
@@ -143,7 +149,7 @@ def _split_url(url: str) -> tuple[str, str, str, str, str]:
         netloc, slash, path = path.lstrip("/").partition("/")
         path = slash + path
     elif scheme and not netloc and ("." in scheme or _PORT_AND_PATH.match(path)):
-        netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path: what stands first is no scheme
+        netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path has no scheme
         scheme, path = "http", slash + path
     elif not scheme and not netloc and (host := _BARE_HOST.match(text)):
         netloc, path = host[0], path[len(host[0]) :]
@@ -158,7 +164,7 @@ def _trim(url: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
-    """Return the authority without user information and default port, and the same without the labels of a view (www, m).
+    """Return the authority without user information and default port, and the same without labels such as www and m.
 
     Raises ValueError for what cannot be a host.
     """
@@ -188,12 +194,12 @@ def _encode_host(name: str) -> str:
         name = unquote(name, errors="strict")
     if name.isascii():
         return name.lower()
-    import idna  # only hosts with other letters need its tables
+    import idna  # imported only for hosts with other letters, as its tables are large
 
     try:
         return idna.encode(name, uts46=True, transitional=False).decode("ascii")
     except idna.IDNAError:
-        return name.lower().encode("idna").decode("ascii")  # the older standard, as browsers do for symbols
+        return name.lower().encode("idna").decode("ascii")  # symbols: browsers use the older standard for them
 
 
 def _normalise_path(path: str) -> str:
@@ -221,7 +227,7 @@ def _remove_dots(path: str) -> str:
 
 def _strip_page_path(path: str) -> str:
     name = path[path.rfind("/") + 1 :]
-    if name and name != "amp" and name[0] not in "iIdD":  # nearly all
+    if name and name != "amp" and name[0] not in "iIdD":  # nearly all: neither `index.` nor `default.`
         return path
     if INDEX_NAMES.fullmatch(name) and len(name) < len(path):
         path = path[: -len(name)]
@@ -229,7 +235,7 @@ def _strip_page_path(path: str) -> str:
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
-    """Return the parameters that are left, sorted; a plain query has no escapes."""
+    """Return the parameters that do not track the visitor, sorted; a `plain` query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -244,7 +250,7 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """Return the page with its query, and the selecting part of that query; the first page and AMP views leave no trace."""
+    """Return the page with its query, and the parameters that select content; page 1 and AMP views are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")

@@ -1,4 +1,4 @@
-"""Values of ids and fields made comparable, each according to its kind."""
+"""Normalises the values of ids and fields, each according to its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goodgain.dedup.urls import normalise_url
 
 __all__ = ["SEVERAL", "normalise_ids", "normalise_values"]
 
-#: Between the values of a name that a result has several of.
+#: The separator of several values of one name.
 SEVERAL = "\x1f"
 
 _GUID = re.compile(r"\{?[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?")
@@ -26,7 +26,7 @@ _EPOCH = re.compile(r"(\d{9,10})(?:\.\d*)?|(\d{12,13})")
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """Return the comparable form of each value, by the kind of its name; null if nothing is left."""
+    """Normalise each value by the kind of its name; null if nothing is left."""
     pairs = pl.DataFrame({"name": names, "value": values})
     unique = pairs.unique()
     kinds = unique["name"].replace_strict(KINDS, default="text", return_dtype=pl.String)
@@ -40,7 +40,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_ids(values: pl.Series) -> pl.Series:
-    """Return ids as they are, but GUIDs and mail addresses in one case."""
+    """Normalise ids: GUIDs and mail addresses are casefolded, all others stay as they are."""
     return _normalise_kind(values, "id")
 
 
@@ -58,12 +58,12 @@ def _normalise_id(value: str) -> str:
     value = value.strip()
     if _GUID.fullmatch(value):
         return value.strip("{}").casefold()
-    bare = value.removeprefix("<").removesuffix(">")  # as mail systems write their message ids, or do not
+    bare = value.removeprefix("<").removesuffix(">")  # mail systems write message ids with or without them
     return bare.casefold() if _ADDRESS.fullmatch(bare) else value
 
 
 def _normalise_mailbox(value: str) -> str:
-    """Return the mail address if there is one (`Ann <ann@example.org>`), else the name."""
+    """Return the mail address in a value (`Ann <ann@example.org>`), else the name."""
     if named := _NAMED_ADDRESS.fullmatch(value):
         return named[1].casefold()
     return " ".join(value.casefold().removeprefix("mailto:").split())
@@ -74,7 +74,7 @@ def _normalise_mailboxes(value: str) -> str:
 
 
 def _normalise_time(value: str) -> str:
-    """Return the instant in UTC, to the second: sources cut its fractions at different places. Without a zone it is UTC."""
+    """Return a time in UTC, to the second, as sources round fractions differently. Without a zone it is UTC."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000
@@ -90,7 +90,7 @@ def _normalise_time(value: str) -> str:
         moment = moment.replace(tzinfo=UTC)
     try:
         return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except OverflowError:  # year 1 or 9999 and a zone
+    except OverflowError:  # year 1 or 9999, and a zone that moves it out of range
         return value
 
 

@@ -1,8 +1,8 @@
 """Converts traces to runs: all of `goodgain convert` but its printing.
 
 Traces are read file by file and written batch by batch, so that memory does not grow with them. A query of one system
-is within one trace. With several systems a query's results come from several traces; those to be deduplicated are
-kept on disk until all are read.
+is within one trace. With an output for each system, a query's results come from several traces; those to be
+deduplicated together are kept on disk until all traces are read.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
 Progress = Callable[[int, int], None]
 
-#: A batch ends at one of these bounds, which keep its rows, and the text behind them, to some 100 MB of memory.
+#: A batch ends at one of these bounds, which keep its rows and the texts in them small in memory.
 _ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
 #: Tasks submitted for each process: one that it reads and one that waits, so that no process is idle.
 _TASKS_AHEAD = 2
