@@ -143,7 +143,7 @@ def test_no_sample_is_read_to_no_search_whatever_format_is_named() -> None:
 
 
 @needs_more
-def test_a_sampled_payload_is_read_to_its_counts_or_refused(tmp_path: Path) -> None:
+def test_a_sampled_tool_output_is_read_to_its_counts_or_refused(tmp_path: Path) -> None:
     expected = json.loads((_MORE / "expected.json").read_text())["payloads/payloads.jsonl"]["queries"]
     lines = (_MORE / "payloads" / "payloads.jsonl").read_text().splitlines()
     assert len(lines) == len(expected)

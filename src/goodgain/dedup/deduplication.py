@@ -126,8 +126,8 @@ def deduplicate(
     if summary.skipped:
         left_out = "; ".join(map(str, summary.skipped))
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
-    told = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
-    return Deduplication(frame.with_columns(*told).to_native(), summary, policy, rows, records)
+    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
+    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
 
 
 def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
@@ -173,11 +173,11 @@ def _add_rules(
         "first_record", "record", left=pl.min_horizontal("first_record", "record"),
         right=pl.max_horizontal("first_record", "record"),
     ).unique()  # fmt: skip
-    told = verify(records, ties["left"].to_numpy(), ties["right"].to_numpy(), policy)
-    alike = (ties["left"] == ties["right"]).to_numpy() & ~told.same
-    rule = np.where(alike, IDENTICAL, told.rule)
-    sure = np.where(alike, _IDENTICAL_CONFIDENCE, told.confidence)
-    direct = told.same | alike
+    direct_verdicts = verify(records, ties["left"].to_numpy(), ties["right"].to_numpy(), policy)
+    alike = (ties["left"] == ties["right"]).to_numpy() & ~direct_verdicts.same
+    rule = np.where(alike, IDENTICAL, direct_verdicts.rule)
+    sure = np.where(alike, _IDENTICAL_CONFIDENCE, direct_verdicts.confidence)
+    direct = direct_verdicts.same | alike
     ties = ties.with_columns(rule=pl.Series(rule, dtype=pl.UInt8), confidence=pl.Series(sure)).filter(direct)
 
     edges = pairs.with_columns(rule=pl.Series(verdicts.rule), confidence=pl.Series(verdicts.confidence))

@@ -28,7 +28,7 @@ def name_by_text(frame: pl.DataFrame) -> pl.Series:
 
 def _hash_columns(frame: pl.DataFrame, names: Iterable[str], size: int) -> pl.Series:
     # Nulls are left out with their names: a column that only other rows fill must not change the hash of this one.
-    said = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
-    lines = frame.select(pl.concat_str(said, separator="\x1e", ignore_nulls=True)).to_series()
+    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
     return pl.Series(digests, dtype=pl.String)

@@ -55,13 +55,13 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
             item_id = pl.when(of_type).then(firsts).otherwise(item_id)
         by_url = pl.col("beyond_start") if row.url == "item beyond the start page" else pl.lit(row.url == "item")
         url_names_it = url_names_it | (of_type & by_url)
-    said = [name for name in CONTENT_COLUMNS if name in units.columns]
+    content = [name for name in CONTENT_COLUMNS if name in units.columns]
     trusted = pl.lit(records.trusted)
     ranked = {
         "trusted": pl.when(trusted).then("doc_id"),
         "item_id": item_id,
         "url": pl.when(url_names_it).then("url"),
-        "text": pl.when(pl.any_horizontal(pl.col(said).is_not_null())).then("text"),
+        "text": pl.when(pl.any_horizontal(pl.col(content).is_not_null())).then("text"),
         "doc_id": pl.col("doc_id"),
         "start_page": pl.col("url"),
         "nothing": pl.col("text"),

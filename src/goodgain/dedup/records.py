@@ -118,8 +118,8 @@ def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     one_each = {name for row in rows for name in (*row.item_ids, *row.reject) if name not in row.lenient_ids}
     named = pl.col("type").is_in([row.name for row in rows if row.url == "item"])
     kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
-    telling = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
-    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in telling]
+    distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
+    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
     return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
 
 

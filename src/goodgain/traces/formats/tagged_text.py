@@ -69,7 +69,9 @@ _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 def sniff(head: FileHead) -> bool:
     """Return whether an assistant's message, or a text, has a search or a call in tags."""
     if head.kind == "text":
-        return any(_CALL_TAGS.search(said) for speaker, said in _split_speeches(head.text) if speaker == "assistant")
+        return any(
+            _CALL_TAGS.search(speech) for speaker, speech in _split_speeches(head.text) if speaker == "assistant"
+        )
     return any(_is_tagged(record) for record in head.conversations)
 
 
@@ -88,7 +90,7 @@ def _is_tagged(record: Any) -> bool:
 def _has_tagged_text(record: dict[str, Any], key: str) -> bool:
     text = record.get(key)
     return isinstance(text, str) and any(
-        _CALL_TAGS.search(said) for speaker, said in _split_speeches(text) if speaker == "assistant"
+        _CALL_TAGS.search(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant"
     )
 
 
@@ -133,7 +135,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
         trace.record = value
         return trace
     messages, messages_at = find_messages(value, at)
-    teller = _SpeechReader(source)
+    reader = _SpeechReader(source)
     for index, message in enumerate(messages):
         message_at = f"{messages_at}/{index}"
         role = expect_text(expect_object(message, message_at).get("role"), f"{message_at}/role")
@@ -141,17 +143,17 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
         content = message.get("content")
         if not isinstance(content, str):
             raise unexpected_value(f"{message_at}/content", "text", content)
-        teller.read(role, message_text(content), message_at)
-    return teller.conversation.trace(at, value)
+        reader.read(role, message_text(content), message_at)
+    return reader.conversation.trace(at, value)
 
 
 def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
-    teller = _SpeechReader(source)
+    reader = _SpeechReader(source)
     for speaker, text in speeches:
-        teller.read(speaker, text, at)
+        reader.read(speaker, text, at)
     if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
         source.not_understood("a text without a tag that is known", at, _EXPECTED)
-    return teller.conversation.trace(at)
+    return reader.conversation.trace(at)
 
 
 def _find_speaker_marks(text: str) -> list[re.Match[str]]:
@@ -169,8 +171,8 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
     if text[: marks[0].start()].strip("\ufeff \n\r\t") and not text[: marks[0].start()].strip().startswith("<|"):
         yield "system", text[: marks[0].start()]
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        said = text[mark.end() : following.start() if following else len(text)]
-        yield (mark[1] or mark[2]), _END.sub("", said)
+        speech = text[mark.end() : following.start() if following else len(text)]
+        yield (mark[1] or mark[2]), _END.sub("", speech)
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:

@@ -78,7 +78,7 @@ class FileHead:
         values = []
         for number, line in enumerate(lines):
             cut = number == len(lines) - 1 and not self.whole
-            if not cut or number == 0:  # of a cut last line little can be told, but it may be all there is
+            if not cut or number == 0:  # a cut last line is left out, unless it is the only one
                 values.append(_parse_prefix(line, whole=not cut))
         return values
 

@@ -200,10 +200,10 @@ def _describe_unknown(span: Span) -> str:
     """Return what is not understood of a span of an unknown kind; empty if it cannot hold a search."""
     if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
         return f"span of kind {span.kind!r}"
-    told = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
-    if told is None:
+    attribute = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
+    if attribute is None:
         return ""
-    return f"span without a kind that has attributes of a model, tool or retriever ({told[:60]})"
+    return f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
 
 
 def _read_kind(span: Span, raw: dict[str, Any]) -> str:

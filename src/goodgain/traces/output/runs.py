@@ -149,8 +149,8 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
     """Return the name of a result without an id: its normalised URL, else `text:` and a hash of its content."""
     if row["url"] and (url := normalise_url(row["url"])):
         return url
-    said = [text for text in (row["url"], row["title"], row["snippet"]) if text]
-    if not said:  # a result without any content is a document of its own
-        said = [str(row[name]) for name in _NEEDED]
-    text = "\n".join(" ".join(part.split()) for part in said)
+    texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]
+    if not texts:  # a result without any content is a document of its own
+        texts = [str(row[name]) for name in _NEEDED]
+    text = "\n".join(" ".join(part.split()) for part in texts)
     return f"text:{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -33,7 +33,7 @@ class ReadOptions:
     Attributes:
         format: a format's name, or auto: found from the file's first 256 KiB.
         turns: last: only the last turn of each trace is a query; all: each turn is one.
-        iteration: step: the calls of a step are one iteration; call: each call is one; None: what the format can tell.
+        iteration: step: the calls of a step are one iteration; call: each call is one; None: the best that the format records.
         tools: the tools that are searches: a function of the name, names, or None for the rule in docs/traces.
         parse: reads outputs that the built-in readers cannot, or get wrong: output -> results, or None.
         query_id: for traces without one: a constant, a field path (`/metadata/qid`, `metadata.qid`), or a function of
@@ -62,8 +62,8 @@ class ReadOptions:
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
-                said = ", ".join(repr(choice) for choice in choices if choice is not None)
-                raise InputError(f"{name}={value!r} is not known; say {said}")
+                allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
+                raise InputError(f"{name}={value!r} is not known; say {allowed}")
         if self.format != "auto":
             get_format(self.format)
         if self.parse is not None and not callable(self.parse):

@@ -81,7 +81,7 @@ def read_traces(
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
         format: the name of a format, or auto: found from the first 256 KiB of each file.
         turns: last: the last turn of a trace is the query; all: each turn is one, named `<query_id>_<turn>`.
-        iteration: step: calls of a step are one iteration; call: each call is one; None: what the format can tell.
+        iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
         tools: which tools are searches: names, or a function of a name; None: names with search or retrieve in them.
         parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
         query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
@@ -211,9 +211,9 @@ def _read_task_in_process(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
         batches = list(_read_task(task, options, finish))
-    said = [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
+    texts = [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
     if batches:
-        batches[-1].notices.extend(said)
+        batches[-1].notices.extend(texts)
     return batches
 
 

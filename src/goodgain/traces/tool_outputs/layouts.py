@@ -100,9 +100,9 @@ def _read_docs(text: str) -> list[Result] | None:
     results = []
     for rank, lines in enumerate(found, start=1):
         title, rest = _split_title(lines[0])
-        address, said = _split_address([rest, *lines[1:]])
+        address, others = _split_address([rest, *lines[1:]])
         url = address if address and "://" in address else None
-        snippet = "\n".join(said).strip()
+        snippet = "\n".join(others).strip()
         results.append(Result(rank, None if url else address, url=url, title=title or None, snippet=snippet or None))
     return results
 

@@ -1,6 +1,6 @@
 """Reads the results out of a tool's output with a chain of small readers; the first that knows the shape is used.
 
-Lists of results are told from other lists by what their members hold. A sentence is never a result, as it has neither
+What the members of a list hold decides whether it is a list of results. A sentence is never a result, as it has neither
 an id nor a URL.
 """
 
