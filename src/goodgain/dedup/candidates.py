@@ -11,7 +11,7 @@ from goodgain.dedup.keys import STRONG_KINDS, Policy
 from goodgain.dedup.records import Records
 from goodgain.dedup.types import TYPES
 
-__all__ = ["SkippedPairs", "candidate_pairs"]
+__all__ = ["SkippedPairs", "form_pairs"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SkippedPairs:
         return f"{self.buckets:,} {what} with too many results, {self.pairs:,} of their pairs left out"
 
 
-def candidate_pairs(
+def form_pairs(
     keys: pl.DataFrame, records: Records, policy: Policy, limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
     """Return the pairs `left < right` of records that share a key, each once, and what was skipped.

@@ -12,19 +12,20 @@ import polars as pl
 from narwhals.typing import IntoFrame
 
 from goodgain.dedup.agreement import Agreement, score_agreement
-from goodgain.dedup.candidates import candidate_pairs
+from goodgain.dedup.candidates import form_pairs
 from goodgain.dedup.explanation import Explanation, explain
 from goodgain.dedup.groups import group_records
-from goodgain.dedup.keys import Policy, candidate_keys
+from goodgain.dedup.keys import Policy, make_keys
 from goodgain.dedup.naming import name_documents
 from goodgain.dedup.records import Level, Records, collapse_rows, make_comparable
-from goodgain.dedup.rows import RUN_ORDER, SCOPES, holds_only_ids, read_rows
+from goodgain.dedup.rows import RUN_ORDER, SCOPES, has_only_ids, read_rows
 from goodgain.dedup.summary import Summary, count_rules
 from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
 from goodgain.errors import InputError, notice
 
 __all__ = ["Deduplication", "deduplicate"]
 
+#: Equal rows are as sure as fields whose weights reach the threshold.
 _IDENTICAL_CONFIDENCE = 1.0
 _ADDED_COLUMNS = ("document", "duplicate_of", "rule", "confidence")
 
@@ -98,11 +99,11 @@ def deduplicate(
     _check_options(policy, across, level, pairs_a_key)
     frame = nw.from_native(results)
     frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
-    trusted = holds_only_ids(frame) if trust_doc_id is None else trust_doc_id
+    trusted = has_only_ids(frame) if trust_doc_id is None else trust_doc_id
     rows = read_rows(frame, across)
     records = _mark_apart(collapse_rows(make_comparable(rows, trusted=trusted, level=level), trusted=trusted), policy)
 
-    pairs, skipped = candidate_pairs(candidate_keys(records, policy), records, policy, pairs_a_key)
+    pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
     verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
     groups = group_records(records, pairs, verdicts, policy, pairs_a_key)
     documents = _find_documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))

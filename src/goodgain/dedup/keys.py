@@ -12,7 +12,7 @@ from goodgain.dedup.texts import text_length
 from goodgain.dedup.types import TYPES, list_comparable_types
 from goodgain.dedup.values import SEVERAL
 
-__all__ = ["STRONG_KINDS", "Policy", "candidate_keys"]
+__all__ = ["STRONG_KINDS", "Policy", "make_keys"]
 
 Policy = Literal["id", "standard", "content"]
 
@@ -24,7 +24,7 @@ _SNIPPET_START = 500
 STRONG_KINDS = ("id", "doc_id", "url")
 
 
-def candidate_keys(records: Records, policy: Policy) -> pl.DataFrame:
+def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
     """Return kind, key (a hash with scope and kind) and record, for each key that at least two records share."""
     found = []
     for kind, name, condition, value in _list_keys(records, policy):

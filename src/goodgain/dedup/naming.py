@@ -57,6 +57,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
         url_names_it = url_names_it | (of_type & by_url)
     content = [name for name in CONTENT_COLUMNS if name in units.columns]
     trusted = pl.lit(records.trusted)
+    # From the strongest name to the weakest. The content comes before a doc_id, as searches issue doc_ids anew.
     ranked = {
         "trusted": pl.when(trusted).then("doc_id"),
         "item_id": item_id,

@@ -69,6 +69,7 @@ def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.Da
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
     """Collapse equal rows into one record."""
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
+    # Equal in all of these, two rows cannot be told apart. Sorted, records do not depend on the order of the rows.
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
         rows.filter(pl.col("scope").is_not_null())

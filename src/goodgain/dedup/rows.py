@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["RUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
+__all__ = ["RUN_ORDER", "SCOPES", "has_only_ids", "read_rows"]
 
 #: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
@@ -22,7 +22,7 @@ RUN_ORDER = ("turn", "iteration", "search", "rank")
 _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 
-def holds_only_ids(frame: nw.DataFrame[Any]) -> bool:
+def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
     """Return whether a frame identifies documents by doc_id alone, as a run does."""
     found = set(frame.columns)
     return "doc_id" in found and not found & {*_EVIDENCE_COLUMNS, "type"}
@@ -49,7 +49,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
     apart = [name for name in SCOPES if name not in across]
-    return _add_scope(rows, apart, only_ids=holds_only_ids(frame))
+    return _add_scope(rows, apart, only_ids=has_only_ids(frame))
 
 
 def _check_columns(rows: pl.DataFrame) -> None:

@@ -104,6 +104,7 @@ def join_exchanges(
                 source.count_other_endpoint()
         if exchange is None:
             continue
+        # Most clients send the whole history again: the longest known one says which conversation they continue.
         histories = _hash_histories([key(message) for message in exchange.messages])
         thread, known = by_id.get(exchange.previous or ""), 0
         if thread is None:

@@ -31,8 +31,8 @@ class Root:
         self.trace_id = top.trace_id
         self.start, self.order = self.spans[0].start, self.spans[0].order
         rooted = [top, *(span for span in self.spans if span is not top)]
-        self.session = next(filter(None, (_session_id(span) for span in rooted)), None)
-        self.query_id = next(filter(None, (_query_id(span) for span in rooted)), None)
+        self.session = next(filter(None, (_read_session_id(span) for span in rooted)), None)
+        self.query_id = next(filter(None, (_read_query_id(span) for span in rooted)), None)
         self.history, self.question = _read_history(rooted)
 
 
@@ -117,7 +117,7 @@ def split_session(roots: list[Root]) -> Iterator[list[Root]]:
     yield from queries.values()
 
 
-def _session_id(span: Span) -> str | None:
+def _read_session_id(span: Span) -> str | None:
     for name in ("session.id", "gen_ai.conversation.id"):
         value = span.get(name)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
@@ -125,7 +125,7 @@ def _session_id(span: Span) -> str | None:
     return None
 
 
-def _query_id(span: Span) -> str | None:
+def _read_query_id(span: Span) -> str | None:
     metadata = parse_if_json(span.get("metadata"))
     return find_query_id(metadata, f"{format_place(span.at)}/attributes/metadata")
 

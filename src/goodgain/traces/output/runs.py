@@ -61,6 +61,7 @@ def to_run(
     rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
+    # The log's scores rank an iteration only if all its results have one: mixed with 1/rank they mean nothing.
     scored = pl.col("score").is_finite().fill_null(False).all().over("group")
     return rows.select(
         "query_id", "iteration",

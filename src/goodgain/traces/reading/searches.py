@@ -68,6 +68,8 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             searches.append(search)
         if not searches:
             continue
+        # A step with an unparsed search stays an iteration; with one unrecorded and 'skip', all of it is left out,
+        # as its results would be incomplete.
         for group in [searches] if iteration == "step" else [[search] for search in searches]:
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
