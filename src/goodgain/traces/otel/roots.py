@@ -20,6 +20,9 @@ _LEAF_KINDS = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
 #: Attributes kept of spans that do not hold results: they name the session or the query.
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id")
 
+#: The attribute under which `_drop_bodies` keeps what was read from a span; no log has one of this name.
+_MESSAGES = "goodgain.messages"
+
 
 class Root:
     """A root span with all spans below it: one turn."""
@@ -76,7 +79,7 @@ def _drop_bodies(span: Span) -> None:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
     if span.kind == "LLM" or span.parent_id is None:
-        kept["messages"] = _read_messages(span)
+        kept[_MESSAGES] = _read_messages(span)
     if span.kind == "LLM":
         kept["calls"] = list({str(call["id"]): call for call in _find_model_calls(span)}.values())
     span.attributes = kept
@@ -132,8 +135,8 @@ def _read_query_id(span: Span) -> str | None:
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
     """Read the texts before the user's question, and the question, from a span's input."""
-    if "messages" in span.attributes:
-        return span.attributes["messages"]  # type: ignore[no-any-return]  # put there by _drop_bodies
+    if _MESSAGES in span.attributes:
+        return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = [
         (
             str(message.get("message.role", message.get("role"))),
