@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from goodgain.dedup import deduplicate
-from goodgain.dedup.attributes import USED
+from goodgain.dedup.attributes import USED_NAMES
 from goodgain.errors import GoodgainNotice, InputError
 from tests.dedup.writing import EN, LONG, OTHER, frame, result
 
@@ -188,7 +188,7 @@ def test_an_address_that_names_no_item_is_no_name() -> None:
 
 def test_no_field_of_a_type_bears_the_name_of_a_column_of_ours() -> None:
     taken = set(deduplicate(frame([result(url=_URL)]))._records.frame.columns)
-    assert not taken & USED
+    assert not taken & USED_NAMES
 
 
 # Levels and policies.
@@ -326,7 +326,7 @@ def test_a_site_of_one_title_costs_no_more_than_its_pages() -> None:
     found = deduplicate(rows)
     assert found.summary.documents == 10_000
     assert found.summary.pairs == 0
-    assert not found.summary.cuts
+    assert not found.summary.skipped
 
 
 def test_what_the_bound_leaves_out_is_said() -> None:
@@ -334,7 +334,7 @@ def test_what_the_bound_leaves_out_is_said() -> None:
     with pytest.warns(GoodgainNotice, match="left pairs uncompared"):
         found = deduplicate(rows)
     assert found.summary.pairs <= 10_000
-    (cut,) = found.summary.cuts
+    (cut,) = found.summary.skipped
     assert (cut.kind, cut.buckets, cut.pairs) == ("title", 1, 1_000 * 999 // 2 - found.summary.pairs)
 
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from goodgain.dedup.texts import normalise_texts, shared_grams, text_length
+from goodgain.dedup.texts import measure_overlap, normalise_texts, text_length
 from goodgain.dedup.types import canonical_name
 from goodgain.dedup.values import normalise_values
 from tests.dedup.writing import AR, DE, EN, JA, RU, TH, ZH
@@ -46,7 +46,7 @@ def test_characters_of_scripts_without_blanks_count_double() -> None:
 
 
 def _shared(one: str, two: str) -> float:
-    return float(shared_grams(pl.Series([one, two]), pl.Series([0]).to_numpy(), pl.Series([1]).to_numpy())[0])
+    return float(measure_overlap(pl.Series([one, two]), pl.Series([0]).to_numpy(), pl.Series([1]).to_numpy())[0])
 
 
 def test_the_smaller_text_is_the_measure_of_what_is_shared() -> None:

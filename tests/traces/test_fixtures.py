@@ -11,7 +11,7 @@ import pytest
 from goodgain.errors import InputError
 from goodgain.traces import formats, read_traces, to_run
 from goodgain.traces.input.sources import read_head
-from goodgain.traces.reading.known_formats import format_of
+from goodgain.traces.reading.known_formats import detect_format
 
 from .conftest import STEPS, by_iteration
 from .expected import EXPECTED, NOT_RECORDED
@@ -33,7 +33,7 @@ def test_a_fixture_reads_to_what_a_person_counts(name: str) -> None:
 def test_exactly_the_folder_s_format_claims_a_fixture(name: str) -> None:
     path = FIXTURES / name
     claims = [form.name for form in formats().values() if form.sniff(read_head(path))]
-    assert claims == [path.parent.name] == [format_of(path, read_head(path)).name]
+    assert claims == [path.parent.name] == [detect_format(path, read_head(path)).name]
 
 
 @pytest.mark.parametrize("name", NOT_RECORDED)
@@ -143,7 +143,7 @@ def test_no_sample_is_read_to_no_search_whatever_format_is_named() -> None:
 
 
 @needs_more
-def test_a_sampled_payload_is_read_to_its_counts_or_refused(tmp_path: Path) -> None:
+def test_a_sampled_tool_output_is_read_to_its_counts_or_refused(tmp_path: Path) -> None:
     expected = json.loads((_MORE / "expected.json").read_text())["payloads/payloads.jsonl"]["queries"]
     lines = (_MORE / "payloads" / "payloads.jsonl").read_text().splitlines()
     assert len(lines) == len(expected)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from goodgain.errors import InputError
 from goodgain.traces.tool_outputs import plain_lists, readers
-from goodgain.traces.tool_outputs.plain_lists import plain_results
+from goodgain.traces.tool_outputs.plain_lists import decode_plain_list
 from goodgain.traces.tool_outputs.readers import Outcome, read_output
 from tests.support.counts import how_many
 
@@ -51,7 +51,7 @@ def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 def _read(text: str, doc_type: str | None, *, straight: bool) -> Outcome | str:
     with pytest.MonkeyPatch.context() as patch:
         if not straight:
-            patch.setattr(readers, "plain_results", lambda text, doc_type: None)
+            patch.setattr(readers, "decode_plain_list", lambda text, doc_type: None)
         try:
             return read_output(text, "here", doc_type=doc_type)
         except InputError as error:
@@ -83,7 +83,7 @@ def test_damaged_texts_are_read_as_the_chain_reads_them() -> None:
         text = json.dumps([page | {"docid": f"d{number}"} for number in range(3)], ensure_ascii=chance.random() < 0.5)
         _read(text, None, straight=True)
         damaged = mutated(text.encode(), chance)[0].decode("utf-8", "replace")
-        tried += plain_lists._decoders.get(plain_lists._start(damaged)) is not None
+        tried += plain_lists._decoders.get(plain_lists._first_key_prefix(damaged)) is not None
         assert _read(damaged, None, straight=True) == _read(damaged, None, straight=False), damaged
     assert tried > 1000, "many of them begin as the whole texts do"
 
@@ -107,11 +107,11 @@ def test_json_that_readers_may_take_in_different_ways(fields: str, end: str) -> 
 
 def test_the_keys_of_a_text_read_before_decide_and_are_no_more_than_a_few() -> None:
     text = json.dumps([PAGE, {**PAGE, "docid": "d2", "rank": 2}])
-    assert plain_results(text, None) is None
+    assert decode_plain_list(text, None) is None
     general = read_output(text, "here")
-    assert plain_results(text, None) == general.results
-    assert plain_results(json.dumps([{**PAGE, "score": None}]), None) is not None, "what may be missing may be null"
-    assert plain_results(json.dumps([{**PAGE, "page": 1}]), None) is None, "a key that was not there"
+    assert decode_plain_list(text, None) == general.results
+    assert decode_plain_list(json.dumps([{**PAGE, "score": None}]), None) is not None, "what may be missing may be null"
+    assert decode_plain_list(json.dumps([{**PAGE, "page": 1}]), None) is None, "a key that was not there"
     for number in range(500):
         read_output(json.dumps([{f"id{number}": 1, **PAGE}]), "here")
     assert len(plain_lists._decoders) <= 64

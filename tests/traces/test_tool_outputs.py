@@ -12,7 +12,7 @@ import pytest
 from goodgain.errors import InputError
 from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs.readers import read_output
-from goodgain.traces.tools import is_search_tool, queries_of
+from goodgain.traces.tools import extract_queries, is_search_tool
 
 _ONE = {"docid": "d1", "url": "https://a.example/1", "title": "T", "snippet": "Text."}
 _WANTED = [("d1", "https://a.example/1", "T", "Text.")]
@@ -168,9 +168,9 @@ def test_search_tools_are_told_by_the_words_of_their_names() -> None:
 
 
 def test_queries_are_found_in_arguments_of_any_kind() -> None:
-    assert queries_of('{"query": "a"}') == ("a",)
-    assert queries_of({"queries": ["a", "b"], "n": 1}) == ("a", "b")
-    assert queries_of({"text": "a", "n": 1}) == ("a",)
-    assert queries_of("plain words") == ("plain words",)
-    assert queries_of('{"query": ') == ('{"query": ',)
-    assert queries_of(None) == queries_of(5) == queries_of({}) == ()
+    assert extract_queries('{"query": "a"}') == ("a",)
+    assert extract_queries({"queries": ["a", "b"], "n": 1}) == ("a", "b")
+    assert extract_queries({"text": "a", "n": 1}) == ("a",)
+    assert extract_queries("plain words") == ("plain words",)
+    assert extract_queries('{"query": ') == ('{"query": ',)
+    assert extract_queries(None) == extract_queries(5) == extract_queries({}) == ()

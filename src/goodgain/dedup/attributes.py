@@ -1,4 +1,4 @@
-"""The ids and fields of the rows: name and value pairs become a column for each name that some type looks at."""
+"""Turns the ids and fields of the rows, which are pairs of name and value, into a column for each name in use."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import polars as pl
 from goodgain.dedup.types import TYPES, canonical_name
 from goodgain.dedup.values import SEVERAL, normalise_values
 
-__all__ = ["ITEM_IDS", "USED", "read_attributes"]
+__all__ = ["ITEM_IDS", "USED_NAMES", "read_attributes"]
 
 #: The names that are item ids of some type.
 ITEM_IDS = tuple(dict.fromkeys(name for row in TYPES.values() for name in row.item_ids))
 
-#: All names of ids and fields that some type looks at; title and snippet have columns of their own.
-USED = (
+#: All names of ids and fields that some type uses; title and snippet have columns of their own.
+USED_NAMES = (
     frozenset(
         name
         for row in TYPES.values()
@@ -26,24 +26,24 @@ USED = (
 ) - {"title", "snippet"}  # fmt: skip
 
 _SCHEMA = {"row": pl.get_index_type(), "name": pl.String(), "value": pl.String()}
-_ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
+_URL = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 
 def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The ids and fields: those that some type uses in a column each, all others in one column `rest`."""
-    bags = [_long(rows, name) for name in ("ids", "fields")]
+    """Return two frames: the ids and fields that some type uses, a column each, and all others in a column `rest`."""
+    bags = [_to_long_table(rows, name) for name in ("ids", "fields")]
     pairs = pl.concat(bags).drop_nulls()
     names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(
         name=pairs["name"].replace_strict(names, return_dtype=pl.String) if names else pl.col("name")
     )
-    pairs = pairs.with_columns(  # a parent that is given by its address
-        name=pl.when((pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS))
+    pairs = pairs.with_columns(  # a parent given by its URL is compared as a URL
+        name=pl.when((pl.col("name") == "parent") & pl.col("value").str.contains(_URL))
         .then(pl.lit("parent_url"))
         .otherwise("name")
     )
     pairs = pairs.with_columns(value=normalise_values(pairs["name"], pairs["value"])).drop_nulls().unique()
-    used = pl.col("name").is_in(USED)
+    used = pl.col("name").is_in(USED_NAMES)
     one_a_name = (
         pairs.filter(used)
         .group_by("row", "name")
@@ -65,8 +65,8 @@ def read_attributes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return columns, rest
 
 
-def _long(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
-    """row, name, value of one column of ids or fields, whether it holds lists of pairs or structs."""
+def _to_long_table(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
+    """Return row, name and value of each pair in a column of ids or fields, which holds lists of pairs or structs."""
     kind = rows.schema[bag]
     bags = rows.select("row", bag).filter(pl.col(bag).is_not_null())
     if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct):

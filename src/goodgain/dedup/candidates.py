@@ -1,4 +1,4 @@
-"""From shared keys to candidate pairs, with a bound on what one key can cost."""
+"""Phase 1, second half: forms candidate pairs of records that share a key, with a bound on the pairs of one key."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ from goodgain.dedup.keys import STRONG_KINDS, Policy
 from goodgain.dedup.records import Records
 from goodgain.dedup.types import TYPES
 
-__all__ = ["Cut", "candidate_pairs"]
+__all__ = ["SkippedPairs", "form_pairs"]
 
 
 @dataclass(frozen=True)
-class Cut:
-    """What the bound on pairs left uncompared: how many buckets of one kind of key, and how many of their pairs."""
+class SkippedPairs:
+    """The pairs that the bound left uncompared, for one kind of key.
+
+    Attributes:
+        kind: the kind of key, or `group` for groups in which not all records were compared.
+        buckets: how many keys (or groups) have too many records.
+        pairs: how many of their pairs were not compared.
+    """
 
     kind: str
     buckets: int
@@ -24,16 +30,18 @@ class Cut:
 
     def __str__(self) -> str:
         what = "mixed groups" if self.kind == "group" else f"keys of kind {self.kind}"
-        return f"{self.buckets:,} {what} cut, {self.pairs:,} of their pairs left out"
+        return f"{self.buckets:,} {what} with too many results, {self.pairs:,} of their pairs left out"
 
 
-def candidate_pairs(keys: pl.DataFrame, records: Records, policy: Policy, limit: int) -> tuple[pl.DataFrame, list[Cut]]:
-    """The pairs `left < right` of records that share a key, each once; and what was cut.
+def form_pairs(
+    keys: pl.DataFrame, records: Records, policy: Policy, limit: int
+) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+    """Return the pairs `left < right` of records that share a key, each once, and what was skipped.
 
-    A bucket is all records of one key. Where it would give more than `limit` pairs, its records are put in an order in
-    which like stands beside like, and each is compared with the nearest only.
+    A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted so that similar ones
+    are neighbours, and each is compared with its nearest only.
     """
-    members = _members(keys, records, policy)
+    members = _mark_settled(keys, records, policy)
     buckets = members.group_by("key").agg(
         size=pl.len().cast(pl.Int64), open=pl.col("settled").not_().sum().cast(pl.Int64)
     )
@@ -41,16 +49,16 @@ def candidate_pairs(keys: pl.DataFrame, records: Records, policy: Policy, limit:
         pairs=pl.col("open") * (pl.col("open") - 1) // 2 + pl.col("open") * (pl.col("size") - pl.col("open"))
     )
     members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
-    small = _all_pairs(members.filter(pl.col("pairs") <= limit))
-    large, cuts = _near_pairs(members.filter(pl.col("pairs") > limit), records, limit)
-    return pl.concat([small, large]).unique(), cuts
+    small = _pair_all(members.filter(pl.col("pairs") <= limit))
+    large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
+    return pl.concat([small, large]).unique(), skipped
 
 
-def _members(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    """The keys, and whether the record is settled there: of two settled ones, nothing is left to find out.
+def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
+    """Add to each key whether its record is settled: two settled records need not be compared under this key.
 
-    A URL that names its document whatever it is compared with settles it: results of one page meet under the page's
-    key, and those of two pages are different. So what shares no more than a title need not be compared.
+    A record is settled if its URL names its document: results of one page share the key of the page, and results of
+    two pages are different. So two of them that share only a title need not be compared.
     """
     if policy != "standard":
         return keys.with_columns(settled=pl.lit(False))
@@ -62,22 +70,23 @@ def _members(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFra
     )
 
 
-def _all_pairs(members: pl.DataFrame) -> pl.DataFrame:
-    """In each bucket, each open record with all that follow it: the open ones stand first."""
-    members = _placed(members.sort("key", "settled", "record"))
+def _pair_all(members: pl.DataFrame) -> pl.DataFrame:
+    """Pair each open (not settled) record of a bucket with all records after it; the open ones come first."""
+    members = _add_places(members.sort("key", "settled", "record"))
     spans = members.filter(~pl.col("settled")).select(
         "key", "record", begin=pl.col("place") + 1, width=pl.col("end") - pl.col("place") - 1
     )
-    return _pairs(members, spans).drop("key")
+    return _make_pairs(members, spans).drop("key")
 
 
-def _near_pairs(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[Cut]]:
-    """In each bucket, each open record with the nearest in the order of texts (of addresses, for the key of a page)."""
+def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+    """Pair each open record of a bucket with the nearest in the order of texts (for the key of a page, of URLs)."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
     members = members.join(places, on="record").with_columns(order=order)
-    members = _placed(members.sort("key", "order"))
+    members = _add_places(members.sort("key", "order"))
+    # If all records are open, each pair is formed twice, once from either side, and costs only one comparison.
     sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
     reach = limit // (pl.col("open") * sides)
     strong = pl.col("kind").is_in(STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
@@ -90,25 +99,25 @@ def _near_pairs(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl
         )
         .select("key", "record", "begin", width=pl.col("end") - pl.col("begin"))
     )
-    pairs = _pairs(members, spans).filter(pl.col("left") != pl.col("right")).unique()
+    pairs = _make_pairs(members, spans).filter(pl.col("left") != pl.col("right")).unique()
     taken = pairs.group_by("key").agg(taken=pl.len().cast(pl.Int64))
     counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(taken, on="key", how="left")
     left_out = counts.with_columns(left_out=pl.col("pairs") - pl.col("taken").fill_null(0)).filter(
         pl.col("left_out") > 0
     )
-    cuts = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
-    return pairs.drop("key"), [Cut(*row) for row in cuts.iter_rows()]
+    skipped = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
+    return pairs.drop("key"), [SkippedPairs(*row) for row in skipped.iter_rows()]
 
 
-def _placed(members: pl.DataFrame) -> pl.DataFrame:
-    """Members of sorted buckets with their place, and where their bucket starts and ends."""
+def _add_places(members: pl.DataFrame) -> pl.DataFrame:
+    """Add to each member of sorted buckets its place, and where its bucket starts and ends."""
     members = members.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
     start = pl.col("place").first().over("key")
     return members.with_columns(start=start, end=start + pl.col("size"))
 
 
-def _pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """The record of each span with each of the `width` members from `begin` on, the smaller number left."""
+def _make_pairs(members: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Pair the record of each span with each of the `width` members from `begin` on, the smaller number left."""
     widths = spans["width"].to_numpy()
     left = np.repeat(spans["record"].to_numpy(), widths)
     shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)

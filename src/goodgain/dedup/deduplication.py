@@ -1,4 +1,4 @@
-"""The way from a results frame to documents: rows, records, candidates, verdicts, groups, names."""
+"""Deduplicates a results frame, step by step: rows, records, candidates, verdicts, groups, names."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import numpy as np
 import polars as pl
 from narwhals.typing import IntoFrame
 
-from goodgain.dedup.agreement import Agreement, agreement
-from goodgain.dedup.candidates import candidate_pairs
+from goodgain.dedup.agreement import Agreement, score_agreement
+from goodgain.dedup.candidates import form_pairs
 from goodgain.dedup.explanation import Explanation, explain
-from goodgain.dedup.groups import group
-from goodgain.dedup.keys import Policy, candidate_keys
+from goodgain.dedup.groups import group_records
+from goodgain.dedup.keys import Policy, make_keys
 from goodgain.dedup.naming import name_documents
-from goodgain.dedup.records import Level, Records, collapse, comparable_rows
-from goodgain.dedup.rows import RUN_ORDER, SCOPES, holds_only_ids, read_rows
+from goodgain.dedup.records import Level, Records, collapse_rows, make_comparable
+from goodgain.dedup.rows import RUN_ORDER, SCOPES, has_only_ids, read_rows
 from goodgain.dedup.summary import Summary, count_rules
 from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
 from goodgain.errors import InputError, notice
 
 __all__ = ["Deduplication", "deduplicate"]
 
+#: Equal rows are as sure as fields whose weights reach the threshold.
 _IDENTICAL_CONFIDENCE = 1.0
-_TOLD = ("document", "duplicate_of", "rule", "confidence")
+_ADDED_COLUMNS = ("document", "duplicate_of", "rule", "confidence")
 
 
 @dataclass(frozen=True)
 class Deduplication:
-    """Results with their documents, and how they were found.
+    """Results with their documents, and how the documents were found.
 
     `frame` has the rows of the input, in its order and kind, and the columns `document`, `duplicate_of` (the row of the
     first occurrence in the same query and system, counted from 0; null for a first), `rule` and `confidence` (null
-    for a first). The value itself is taken for that frame by everything that reads data frames through narwhals.
+    for a first). Functions that read data frames through narwhals accept the value itself in place of the frame.
     """
 
     frame: Any
@@ -45,27 +46,27 @@ class Deduplication:
     _records: Records = field(repr=False)
 
     def __narwhals_dataframe__(self) -> Any:
-        # What narwhals calls on a frame it does not know; it has no public name for what stands behind one it knows.
+        # narwhals calls this method on frames it does not know, and has no public name for the frame it expects here.
         return nw.from_native(self.frame, eager_only=True)._compliant_frame
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
 
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
-        """Why the results of `document` are one: pair by pair the rule, the fields, the confidence.
+        """Explain why the results of `document` are one: the rule, fields and confidence of each pair.
 
-        With `other`, why two documents are not one. Raises InputError if there is no such document.
+        With `other`, explain why two documents are not one. Raises InputError if there is no such document.
         """
         return explain(self._rows, self._records, self.policy, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
-        """How well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
+        """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
         `gold` is a column of the frame, or one group a row (null: not to be counted). Groups are within a query.
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
-        return agreement(self._rows, gold)
+        return score_agreement(self._rows, gold)
 
 
 def deduplicate(
@@ -83,10 +84,10 @@ def deduplicate(
     (item ids and equal URLs only), "standard", or "content" (copies under another address are repeats). Results are
     deduplicated together within a query, over the columns that `across` names: by default the systems of a query
     together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
-    doc_ids alone decide; by default they do in a frame that has nothing else, a run. `level="document"` takes a passage
-    for the document it is from. `pairs_a_key` bounds what results that share one key can cost.
+    doc_ids alone decide; by default they do in a frame without other evidence, such as a run. `level="document"` takes
+    a passage for the document it is from. `pairs_a_key` is the most pairs of results with one key that are compared.
 
-    Raises InputError if the frame has no query_id, or nothing to know documents by. Source: the two-phase
+    Raises InputError if the frame has no query_id, or no column that identifies documents. Source: the two-phase
     deduplication of the Retrieved Good Gain guideline.
 
     >>> import polars as pl
@@ -98,18 +99,18 @@ def deduplicate(
     _check_options(policy, across, level, pairs_a_key)
     frame = nw.from_native(results)
     frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
-    trusted = holds_only_ids(frame) if trust_doc_id is None else trust_doc_id
+    trusted = has_only_ids(frame) if trust_doc_id is None else trust_doc_id
     rows = read_rows(frame, across)
-    records = _with_apart(collapse(comparable_rows(rows, trusted=trusted, level=level), trusted=trusted), policy)
+    records = _mark_apart(collapse_rows(make_comparable(rows, trusted=trusted, level=level), trusted=trusted), policy)
 
-    pairs, cuts = candidate_pairs(candidate_keys(records, policy), records, policy, pairs_a_key)
+    pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
     verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
-    groups = group(records, pairs, verdicts, policy, pairs_a_key)
-    documents = _documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
-    documents = _with_rules(documents, records, pairs, verdicts, policy)
+    groups = group_records(records, pairs, verdicts, policy, pairs_a_key)
+    documents = _find_documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
+    documents = _add_rules(documents, records, pairs, verdicts, policy)
 
     rows = rows.select("row", "scope", "query_id", "system").with_columns(record=records.of_row)
-    rows = rows.join(documents.select("row", *_TOLD), on="row", how="left", maintain_order="left")
+    rows = rows.join(documents.select("row", *_ADDED_COLUMNS), on="row", how="left", maintain_order="left")
     same, different, undecided = count_rules(verdicts)
     summary = Summary(
         results=documents.height,
@@ -121,13 +122,13 @@ def deduplicate(
         different=different,
         undecided=undecided,
         refused=groups.refused,
-        cuts=[*cuts, *groups.cuts],
+        skipped=[*skipped, *groups.skipped],
     )
-    if summary.cuts:
-        left_out = "; ".join(map(str, summary.cuts))
+    if summary.skipped:
+        left_out = "; ".join(map(str, summary.skipped))
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
-    told = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _TOLD]
-    return Deduplication(frame.with_columns(*told).to_native(), summary, policy, rows, records)
+    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
+    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
 
 
 def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
@@ -136,13 +137,13 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
     if level not in get_args(Level):
         raise InputError(f"There is no level {level!r}: take one of {', '.join(get_args(Level))}.")
     if isinstance(across, str) or not set(across) <= set(SCOPES):
-        raise InputError(f"across={across!r} is no list of {' and '.join(SCOPES)}: these are what it can join.")
+        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: these are what it can join.")
     if pairs_a_key < 1:
         raise InputError(f"pairs_a_key={pairs_a_key} allows no comparison: give at least 1.")
 
 
-def _with_apart(records: Records, policy: Policy) -> Records:
-    """Mark the records of which two are not the same although they say the same: a bare title, or nothing."""
+def _mark_apart(records: Records, policy: Policy) -> Records:
+    """Mark the records whose rows are a document each although they are equal: they have a bare title, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
     same = verify(records, doubtful, doubtful, policy).same
     apart = pl.Series(doubtful[~same], dtype=pl.UInt32)
@@ -150,8 +151,8 @@ def _with_apart(records: Records, policy: Policy) -> Records:
     return Records(frame, records.of_row, records.attributes, records.trusted)
 
 
-def _documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
-    """The rows that hold a result, in the order of their runs, each with its document and first occurrence."""
+def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
+    """Return the rows that hold a result, in the order of their runs, each with its document and first occurrence."""
     found = rows.select("row", "scope", "query_id", "system", *RUN_ORDER).with_columns(record=records.of_row)
     found = found.filter(pl.col("record").is_not_null()).sort("system", *RUN_ORDER, "row", nulls_last=True)
     found = found.with_columns(document=name_documents(records, groups, found))
@@ -162,20 +163,22 @@ def _documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.Da
     )
 
 
-def _with_rules(
+def _add_rules(
     found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
 ) -> pl.DataFrame:
-    """The rule that makes each repeat the same as its first occurrence; where it is so by way of others, the rule
-    that ties it to these most surely."""
+    """Add to each repeat the rule by which it is the same as its first occurrence, and the confidence.
+
+    If no rule joins the two directly, it is the rule that joins the repeat to another result with the most confidence.
+    """
     ties = found.filter(pl.col("duplicate_of").is_not_null()).select(
         "first_record", "record", left=pl.min_horizontal("first_record", "record"),
         right=pl.max_horizontal("first_record", "record"),
     ).unique()  # fmt: skip
-    told = verify(records, ties["left"].to_numpy(), ties["right"].to_numpy(), policy)
-    alike = (ties["left"] == ties["right"]).to_numpy() & ~told.same
-    rule = np.where(alike, IDENTICAL, told.rule)
-    sure = np.where(alike, _IDENTICAL_CONFIDENCE, told.confidence)
-    direct = told.same | alike
+    direct_verdicts = verify(records, ties["left"].to_numpy(), ties["right"].to_numpy(), policy)
+    alike = (ties["left"] == ties["right"]).to_numpy() & ~direct_verdicts.same
+    rule = np.where(alike, IDENTICAL, direct_verdicts.rule)
+    sure = np.where(alike, _IDENTICAL_CONFIDENCE, direct_verdicts.confidence)
+    direct = direct_verdicts.same | alike
     ties = ties.with_columns(rule=pl.Series(rule, dtype=pl.UInt8), confidence=pl.Series(sure)).filter(direct)
 
     edges = pairs.with_columns(rule=pl.Series(verdicts.rule), confidence=pl.Series(verdicts.confidence))

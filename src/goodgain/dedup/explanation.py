@@ -1,4 +1,4 @@
-"""Why results are, or are not, the same document: pair by pair."""
+"""Explains pair by pair why results are, or are not, the same document."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import polars as pl
 from goodgain.dedup.evidence import Evidence
 from goodgain.dedup.keys import Policy
 from goodgain.dedup.records import Records
-from goodgain.dedup.types import GENERIC, pair_type
+from goodgain.dedup.types import GENERIC, find_pair_type
 from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, verify
 from goodgain.errors import InputError
 
 __all__ = ["Explanation", "explain"]
 
-_MOST_PAIRS = 10_000
+#: A document with many results has millions of pairs; nobody reads more than these.
+_MAX_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The results of a document and what was found out about each pair of them.
+    """The results of a document, and the verdict on each pair of them.
 
     `results`: row, query_id, system, document. `pairs`: query_id, row and other_row, same, rule, confidence, type (the
-    row of the table of types that held), agreed and differed (names of fields). A pair of one document that is not the
-    `same` by itself is so by way of others. `left_out` counts pairs beyond the 10,000 that are shown.
+    row of the table of types that was used), agreed and differed (names of fields). A pair of one document that is not
+    `same` by itself was joined through other results. `left_out` counts the pairs beyond the 10,000 shown.
     """
 
     document: str
@@ -56,27 +57,27 @@ class Explanation:
 def explain(
     rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
 ) -> Explanation:
-    """Compare again the results of a document with each other, or with those of another."""
+    """Compare the results of a document again with each other, or with those of another document."""
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
-    first = _results(rows, document, query_id)
-    second = _results(rows, other, query_id) if other is not None else first
+    first = _select_results(rows, document, query_id)
+    second = _select_results(rows, other, query_id) if other is not None else first
     pairs = first.join(second, on="scope", suffix="_b")
     if other is None:
         pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
     pairs = pairs.sort("row", "row_b")
-    shown = pairs.head(_MOST_PAIRS)
+    shown = pairs.head(_MAX_PAIRS)
     results = first if other is None else pl.concat([first, second])
     return Explanation(
         document,
         other,
         results.select("row", "query_id", "system", "document"),
-        _explained(shown, records, policy),
+        _explain_pairs(shown, records, policy),
         pairs.height - shown.height,
     )
 
 
-def _results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
+def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
     found = rows.filter(pl.col("document") == document)
     if found.is_empty():
         where = f" in query {query_id}" if query_id is not None else ""
@@ -84,13 +85,13 @@ def _results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.Data
     return found
 
 
-def _explained(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
+def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
     left = pairs.select(pl.min_horizontal("record", "record_b")).to_series().to_numpy()
     right = pairs.select(pl.max_horizontal("record", "record_b")).to_series().to_numpy()
     verdicts = verify(records, left, right, policy)
     apart = records.frame["apart"].to_numpy()
     alike = (left == right) & ~verdicts.same & ~apart[left]
-    types, agreed, differed = _field_by_field(records, left, right)
+    types, agreed, differed = _compare_fields(records, left, right)
     return pairs.select("query_id", "row", other_row="row_b").with_columns(
         same=pl.Series(verdicts.same | alike),
         rule=pl.Series([RULE_NAMES[place] for place in np.where(alike, IDENTICAL, verdicts.rule)], dtype=pl.String),
@@ -101,14 +102,14 @@ def _explained(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.Data
     )
 
 
-def _field_by_field(
+def _compare_fields(
     records: Records, left: np.ndarray, right: np.ndarray
 ) -> tuple[list[str], list[list[str]], list[list[str]]]:
-    """The row of the table that holds for each pair, and the names that agree and that differ."""
+    """Return for each pair the type it is compared as, the names of fields that agree, and those that differ."""
     types, agreed, differed = [], [], []
     kinds = records.frame["type"]
     for one, two in zip(left.tolist(), right.tolist(), strict=True):
-        kind = pair_type(kinds[one], kinds[two])
+        kind = find_pair_type(kinds[one], kinds[two])
         evidence = Evidence(
             records, kind or GENERIC, kind is not None, np.array([one], np.uint32), np.array([two], np.uint32)
         )

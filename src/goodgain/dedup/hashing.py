@@ -1,4 +1,4 @@
-"""Hashes of what records say: equal in every process, on every machine, and whatever else is in the frame."""
+"""Hashes the content of records; the hashes are equal in every process, on every machine, in every frame."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from goodgain.dedup.attributes import ITEM_IDS, USED
+from goodgain.dedup.attributes import ITEM_IDS, USED_NAMES
 
-__all__ = ["CONTENT", "content_hashes", "text_names"]
+__all__ = ["CONTENT_COLUMNS", "hash_contents", "name_by_text"]
 
-#: What is content: title, snippet and fields; not the ids and addresses under which it is found.
-CONTENT = ("title", "snippet", "parent", *sorted(USED - {*ITEM_IDS, "parent_url"}), "rest")
-_ALL = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT)
-
-
-def content_hashes(frame: pl.DataFrame) -> pl.Series:
-    """A hash of all that each record says."""
-    return _hashes(frame, _ALL, 16)
+#: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
+CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
+_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 
-def text_names(frame: pl.DataFrame) -> pl.Series:
-    """`text:` and a hash of the content of each record: the name of what has no other."""
-    return "text:" + _hashes(frame, CONTENT, 8)
+def hash_contents(frame: pl.DataFrame) -> pl.Series:
+    """Return a hash of all columns of each record."""
+    return _hash_columns(frame, _ALL_COLUMNS, 16)
 
 
-def _hashes(frame: pl.DataFrame, names: Iterable[str], size: int) -> pl.Series:
-    # Only what is there counts: a column that other rows have must not change the hash of this one.
-    said = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
-    lines = frame.select(pl.concat_str(said, separator="\x1e", ignore_nulls=True)).to_series()
+def name_by_text(frame: pl.DataFrame) -> pl.Series:
+    """Return `text:` and a hash of the content of each record, the name of a record without an id or URL."""
+    return "text:" + _hash_columns(frame, CONTENT_COLUMNS, 8)
+
+
+def _hash_columns(frame: pl.DataFrame, names: Iterable[str], size: int) -> pl.Series:
+    # Nulls are left out with their names: a column that only other rows fill must not change the hash of this one.
+    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
     return pl.Series(digests, dtype=pl.String)

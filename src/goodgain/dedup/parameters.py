@@ -1,4 +1,4 @@
-"""What the parameters of a URL, and some names in its host and path, say about the page: the one table."""
+"""Tables of URL parameters, and of names in hosts and paths: which select a page, and which only track its visitor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
     "is_tracking",
 ]
 
-#: Parameters that say where the visitor came from or who it is, never what the page shows.
+#: Parameters that identify the visitor or the referring page, and never select content.
 _TRACKING = frozenset(
     """
     gclid gclsrc dclid wbraid gbraid fbclid msclkid yclid ysclid twclid ttclid li_fat_id igshid igsh epik rdt_cid
@@ -41,22 +41,22 @@ SELECTING = frozenset(
     event_id eventid video video_id videoid entry entry_id node nid key record recordid
     """.split()  # noqa: SIM905 - a table of words reads better as text
 )
-#: Of these, absent and 1 are the same page.
+#: Of these, the numbers of pages: absent and 1 are the same page.
 PAGE_NUMBERS = ("p", "page")
 
-#: Host labels of another view of the same site, and file names a server gives for the folder itself.
+#: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
 VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
 INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
 
 #: Paths that are a site's or an application's first page, whatever is shown on it.
 START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})
 
-#: Schemes whose "address" is content or code: no page has them as its place.
+#: Schemes of URLs that hold content or code, or belong to one browser, instead of naming a page.
 NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view-source", "chrome"})
 
 
 def is_tracking(name: str, value: str) -> bool:
-    """Whether a parameter (its name in lower case) tells of the visit and not of the page."""
+    """Return whether a parameter (its name in lower case) is about the visit and not about the page."""
     if name in _TRACKING or name.startswith(_TRACKING_PREFIXES):
         return True
     return name in _SESSION_IF_TOKEN and _TOKEN.fullmatch(value) is not None

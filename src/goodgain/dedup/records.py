@@ -1,4 +1,4 @@
-"""Rows made comparable, and rows that say the same collapsed into one record."""
+"""Makes rows comparable, and collapses equal rows into one record, so that they are compared only once."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goodgain.dedup.attributes import USED, read_attributes
+from goodgain.dedup.attributes import USED_NAMES, read_attributes
 from goodgain.dedup.texts import normalise_texts, text_length
-from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, types_beside
+from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, list_comparable_types
 from goodgain.dedup.urls import parse_url
 from goodgain.dedup.values import normalise_ids
 
-__all__ = ["LONG_ENOUGH", "Level", "Records", "collapse", "comparable_rows"]
+__all__ = ["MIN_SNIPPET", "Level", "Records", "collapse_rows", "make_comparable"]
 
 Level = Literal["passage", "document"]
 
-#: A snippet of this many characters is enough to know a text again.
-LONG_ENOUGH = 50
-_FORMS = ("url", "page", "item", "choice", "beyond_start")
-_NO_FORMS = (None,) * len(_FORMS)
+#: A snippet of this many characters is long enough to recognise a text by it.
+MIN_SNIPPET = 50
+_URL_FORMS = ("url", "page", "item", "choice", "beyond_start")
+_NO_URL = (None,) * len(_URL_FORMS)
 
 
 @dataclass(frozen=True)
 class Records:
-    """What there is to compare.
+    """The different records of a results frame.
 
-    `frame` has one row for each different record, in an order that does not depend on the rows' order; `of_row` gives
-    the record of each row (null: the row holds no result); `attributes` are the ids and fields that occur.
+    `frame` has one row for each record, in an order that does not depend on the order of the rows; `of_row` is the
+    record of each row (null: the row has no result); `attributes` are the ids and fields that occur; `trusted` says
+    whether equal doc_ids alone decide.
     """
 
     frame: pl.DataFrame
@@ -40,7 +41,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """A column (the first of several that is not null) as numbers: equal for equal values, -1 for null."""
+        """Return a column as numbers, equal for equal values and -1 for null; of several, the first not null."""
         if names not in self._codes:
             values = self.frame.select(value=pl.coalesce(names))
             numbered = values.drop_nulls().unique().with_row_index("code")
@@ -49,8 +50,8 @@ class Records:
         return self._codes[names]
 
 
-def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
-    """The rows with everything that is compared in its comparable form, one column for each id and field in use."""
+def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
+    """Return the rows with normalised texts, ids and URLs, and with a column for each id and field in use."""
     names = rows["type"].unique().drop_nulls()
     known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
     made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
@@ -60,14 +61,15 @@ def comparable_rows(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.Da
     )
     for columns in read_attributes(rows):
         made = made.join(columns, on="row", how="left", maintain_order="left")
-    made = _with_parents(_with_titles(made), level)
-    made = pl.concat([made, _urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
+    made = _fill_parents(_fill_titles(made), level)
+    made = pl.concat([made, _parse_urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
     return made if trusted else made.with_columns(doc_id=normalise_ids(made["doc_id"]))
 
 
-def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
-    """Rows that say the same become one record."""
-    attributes = tuple(name for name in rows.columns if name in USED and rows[name].null_count() < rows.height)
+def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
+    """Collapse equal rows into one record."""
+    attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
+    # Equal in all of these, two rows cannot be told apart. Sorted, records do not depend on the order of the rows.
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
         rows.filter(pl.col("scope").is_not_null())
@@ -79,7 +81,10 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
         pl.col("url").min(),
         pl.len().alias("rows"),
     )
-    names = {raw: [name for row in types_beside(raw) for name in row.item_ids if name in attributes] for raw in TYPES}
+    names = {
+        raw: [name for row in list_comparable_types(raw) for name in row.item_ids if name in attributes]
+        for raw in TYPES
+    }
     has_item_id = pl.any_horizontal(
         pl.lit(False),
         *(
@@ -89,15 +94,15 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
         ),
     )
     frame = frame.with_columns(snippet_length=text_length(pl.col("snippet"))).with_columns(
-        # What says too little to be known again: equal ones are not taken for one document.
+        # Records with too little content to recognise them by; equal ones are not taken for one document.
         vague=~(
             has_item_id
             | pl.col("doc_id").is_not_null()
             | pl.col("item").is_not_null()
-            | (pl.col("snippet_length") >= LONG_ENOUGH)
+            | (pl.col("snippet_length") >= MIN_SNIPPET)
         )
     )
-    frame = frame.with_columns(reissued=_reissued(attributes))
+    frame = frame.with_columns(reissued=_is_reissued(attributes))
     of_row = (
         rows.select("row")
         .join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")["record"]
@@ -105,34 +110,34 @@ def collapse(rows: pl.DataFrame, *, trusted: bool) -> Records:
     return Records(frame, of_row, attributes, trusted)
 
 
-def _reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Whether a doc_id was given to things that cannot be one: a search that numbers its results 1, 2, 3 each time.
+def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
+    """Return whether a doc_id was given to different documents, as by a search that numbers its results 1, 2, 3.
 
-    They have different item ids, addresses, or fields that a document has one of. Such an id says nothing.
+    Their item ids, pages, or fields that a document has one of, are different. Such a doc_id is not evidence.
     """
     rows = TYPES.values()
     one_each = {name for row in rows for name in (*row.item_ids, *row.reject) if name not in row.lenient_ids}
     named = pl.col("type").is_in([row.name for row in rows if row.url == "item"])
     kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
-    telling = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
-    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in telling]
+    distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
+    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
     return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
 
 
-def _urls(urls: pl.Series) -> pl.DataFrame:
+def _parse_urls(urls: pl.Series) -> pl.DataFrame:
     unique = urls.unique().drop_nulls()
-    found = [parse_url(url) or _NO_FORMS for url in unique.to_list()]
-    columns = zip(*found, strict=True) if found else [()] * len(_FORMS)
+    found = [parse_url(url) or _NO_URL for url in unique.to_list()]
+    columns = zip(*found, strict=True) if found else [()] * len(_URL_FORMS)
     forms = {
         name: pl.Series(column, dtype=pl.Boolean if name == "beyond_start" else pl.String)
-        for name, column in zip(_FORMS, columns, strict=True)
+        for name, column in zip(_URL_FORMS, columns, strict=True)
     }
     parsed = pl.DataFrame({"raw": unique, **forms})
     return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
 
 
-def _with_titles(rows: pl.DataFrame) -> pl.DataFrame:
-    """Where the title of a type is one of its fields (the subject of an email), either stands for the other."""
+def _fill_titles(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill the title from its field for types whose title is one of their fields (the subject of an email)."""
     for row in TYPES.values():
         if row.title in rows.columns and row.title != "title":
             title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
@@ -140,8 +145,8 @@ def _with_titles(rows: pl.DataFrame) -> pl.DataFrame:
     return rows
 
 
-def _with_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """The address of a passage is its parent's; at level "document" the passage stands for its parent altogether."""
+def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
+    """Give passages the URL of their parent; at level "document", turn them into their parent."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:

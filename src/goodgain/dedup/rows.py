@@ -1,4 +1,4 @@
-"""A results or run frame, from any data frame engine, as the columns that deduplication reads."""
+"""Reads the columns for deduplication from a results or run frame of any data frame engine."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["RUN_ORDER", "SCOPES", "holds_only_ids", "read_rows"]
+__all__ = ["RUN_ORDER", "SCOPES", "has_only_ids", "read_rows"]
 
 #: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
 
-_TEXTS = ("doc_id", "type", "url", "title", "snippet")
-#: Where a result stands in a run, from the widest to the narrowest.
+_TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
+#: The columns for the place of a result in a run, from the widest to the narrowest.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
-_EVIDENCE = ("url", "title", "snippet", "ids", "fields")
+_EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 
-def holds_only_ids(frame: nw.DataFrame[Any]) -> bool:
-    """Whether a frame has nothing but doc_ids to know documents by, as a run has."""
+def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
+    """Return whether a frame identifies documents by doc_id alone, as a run does."""
     found = set(frame.columns)
-    return "doc_id" in found and not found & {*_EVIDENCE, "type"}
+    return "doc_id" in found and not found & {*_EVIDENCE_COLUMNS, "type"}
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame:
-    """One row a result, in the frame's order: row, scope, query_id, system, place in the run, texts, ids and fields.
+    """Read row, scope, query_id, system, place in the run, texts, ids and fields, one row a result in order.
 
-    `scope` numbers the sets of rows that are deduplicated together; it is null where the row holds no result.
+    `scope` numbers the sets of rows that are deduplicated together; it is null where the row has no result.
     """
     found = set(frame.columns)
     if "query_id" not in found:
         raise InputError(f"No column query_id in the results, only {', '.join(sorted(found)) or 'none'}: name it so.")
-    if not found & {*_EVIDENCE, "doc_id"}:
+    if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
     system = "system" if "system" in found else "tag" if "tag" in found else None
-    wanted = [*(name for name in (*RUN_ORDER, *_TEXTS, "ids", "fields") if name in found)]
+    wanted = [*(name for name in (*RUN_ORDER, *_TEXT_COLUMNS, "ids", "fields") if name in found)]
     rows = frame.select("query_id", *wanted, *([system] if system else [])).to_polars()
     if system:
         rows = rows.rename({system: "system"})
     _check_columns(rows)
-    rows = _with_all_columns(rows).with_row_index("row")
+    rows = _add_missing_columns(rows).with_row_index("row")
     if rows["query_id"].null_count():
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
     apart = [name for name in SCOPES if name not in across]
-    return _with_scope(rows, apart, only_ids=holds_only_ids(frame))
+    return _add_scope(rows, apart, only_ids=has_only_ids(frame))
 
 
 def _check_columns(rows: pl.DataFrame) -> None:
@@ -68,9 +68,9 @@ def _is_pair(inner: Any) -> bool:
     return isinstance(inner, pl.Struct) and {"name", "value"} <= {part.name for part in inner.fields}
 
 
-def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """The texts as strings (blank is null), numbers as they are; columns that the frame lacks are null."""
-    texts = {name: _text(rows, name) for name in ("query_id", "system", *_TEXTS)}
+def _add_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
+    texts = {name: _make_text_column(rows, name) for name in ("query_id", "system", *_TEXT_COLUMNS)}
     numbers = {
         name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
         for name in RUN_ORDER
@@ -81,20 +81,20 @@ def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
+def _make_text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     if name not in rows.columns:
         return pl.lit(None, pl.String)
     text = pl.col(name).cast(pl.String)
     return text if name in ("query_id", "system") else pl.when(text.str.contains(r"\S")).then(text)
 
 
-def _with_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
-    """Number the scopes in the order of their names; rows that hold no result belong to none."""
+def _add_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:
+    """Number the scopes in the order of their names; rows without a result have none."""
     evidence = pl.any_horizontal(
         pl.col("doc_id", "url", "title", "snippet").is_not_null(),
         *(_has_pairs(rows, name) for name in ("ids", "fields")),
     )
-    # In a run, `-` or null says that nothing was found; among results the rank says it.
+    # In a run, a doc_id `-` or null means that nothing was found; in results, rank 0 means it.
     a_result = evidence if only_ids else evidence | (pl.col("rank") > 0).fill_null(False)
     if not apart:
         rows = rows.with_columns(scope=pl.lit(0, pl.UInt32))

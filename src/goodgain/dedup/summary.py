@@ -1,4 +1,4 @@
-"""What a deduplication did, in numbers."""
+"""The counts of a deduplication."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodgain.dedup.candidates import Cut
+from goodgain.dedup.candidates import SkippedPairs
 from goodgain.dedup.verify import RULE_NAMES, RULES, UNDECIDED, Verdicts
 
 __all__ = ["Summary", "count_rules"]
@@ -15,11 +15,11 @@ __all__ = ["Summary", "count_rules"]
 
 @dataclass(frozen=True)
 class Summary:
-    """How many results became how many documents, and how.
+    """The numbers of results and documents, and of the pairs that each rule decided.
 
-    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` those that none
-    decided, which stay apart. `refused` counts joins that would have put two proven different into one group, `cuts`
-    what the bound on the pairs of one key left uncompared. Documents are counted by query.
+    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts those that no
+    rule decided, which are kept apart. `refused` counts joins that would have put two records proven different into
+    one group; `skipped` lists the pairs that the bound on one key left uncompared. Documents are counted by query.
     """
 
     results: int
@@ -31,7 +31,7 @@ class Summary:
     different: Mapping[str, int]
     undecided: int
     refused: int
-    cuts: Sequence[Cut]
+    skipped: Sequence[SkippedPairs]
 
     def __str__(self) -> str:
         lines = [
@@ -43,12 +43,12 @@ class Summary:
         lines += [f"  different by {name}: {count:,}" for name, count in self.different.items()]
         if self.refused:
             lines.append(f"{self.refused:,} joins refused: they would have put two proven different into one document")
-        lines += [str(cut) for cut in self.cuts]
+        lines += [str(pairs) for pairs in self.skipped]
         return "\n".join(lines)
 
 
 def count_rules(verdicts: Verdicts) -> tuple[dict[str, int], dict[str, int], int]:
-    """How many pairs each rule found the same and different, and how many none decided."""
+    """Count the pairs that each rule found the same, those it found different, and those that no rule decided."""
     same = np.bincount(verdicts.rule[verdicts.same], minlength=len(RULE_NAMES)).tolist()
     other = np.bincount(verdicts.rule[~verdicts.same], minlength=len(RULE_NAMES)).tolist()
     names = RULE_NAMES[: len(RULES)]

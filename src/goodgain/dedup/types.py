@@ -1,4 +1,4 @@
-"""The table of document types: what identifies a result of each, what tells two apart, what each agreement weighs.
+"""The table of document types: the ids that identify a result, the fields that tell two apart, and the weights.
 
 A new type is one `DocumentType` in `TYPES`; a field that is not plain text also gets its kind in `KINDS`.
 """
@@ -11,17 +11,37 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["GENERIC", "KINDS", "PARENT", "TYPES", "DocumentType", "Kind", "canonical_name", "pair_type", "types_beside"]
+__all__ = [
+    "GENERIC",
+    "KINDS",
+    "PARENT",
+    "SYNONYMS",
+    "TYPES",
+    "DocumentType",
+    "Kind",
+    "canonical_name",
+    "find_pair_type",
+    "list_comparable_types",
+    "snake_case",
+]
 
 
 @dataclass(frozen=True)
 class DocumentType:
     """One row of the table of types.
 
-    `item_ids` are names in `ids`; `lenient_ids` those of them that never tell two results apart; the others are names
-    in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL). Each of `further_keys` is a set
-    of fields that together make two results candidates. `url` says what a URL of this type names: the item, the item
-    if its path goes beyond a start page, or nothing. `title` is the field that is the title of this type.
+    Names of fields are names in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL).
+
+    Attributes:
+        item_ids: names in `ids`; equal values identify a document, different ones tell two apart.
+        lenient_ids: those of them that never tell two apart.
+        further_keys: sets of fields that together make two results candidates.
+        required: fields that must agree before agreement of the others counts.
+        reject: fields that tell two apart if they differ.
+        weights: what the agreement of a field adds; 1 is enough for one document.
+        title: the field that is the title of this type.
+        url: what a URL of this type names: the item, the item if its path goes beyond a start page, or nothing.
+        goes_with: less specific types that a result of this type may be compared with.
     """
 
     name: str
@@ -38,12 +58,12 @@ class DocumentType:
 
 GENERIC = DocumentType("generic", weights={"title": 0.5, "snippet": 0.6})
 
-#: What a passage is at level "document": the whole that it was cut from.
+#: The type of passages at level "document", where each stands for the document it was cut from.
 PARENT = DocumentType(
     "passage_parent", item_ids=("parent",), weights={"title": 0.5}, goes_with=("generic", "web_page", "file")
 )
 
-#: From the least specific on: where two compatible types meet, the later row holds.
+#: From the least specific to the most: a pair of two compatible types is compared as the later one.
 _ROWS = (
     GENERIC,
     DocumentType("web_page", weights={"title": 0.5, "snippet": 0.6, "published": 0.3, "author": 0.2}),
@@ -93,7 +113,7 @@ _ROWS = (
         "person",
         item_ids=("alias", "principal_name", "address"),
         lenient_ids=frozenset({"address"}),
-        # Names are mostly too short to be keys alone; where the fields of two agree enough, one of these does.
+        # Names are mostly too short to be keys alone. If the fields of two persons agree enough, one of these does.
         further_keys=(("title", "company"), ("title", "department")),
         reject=("alias", "principal_name"),
         weights={"display_name": 0.5, "department": 0.2, "company": 0.2, "office": 0.2, "job_title": 0.2},
@@ -127,7 +147,7 @@ _SPECIFICITY = {name: place for place, name in enumerate(TYPES)}
 #: How the values of an id or field are made comparable (see values.py).
 Kind = Literal["id", "text", "time", "number", "mailbox", "mailboxes", "extension", "url"]
 
-_OF_FIELDS: dict[str, Kind] = {
+_FIELD_KINDS: dict[str, Kind] = {
     "received": "time",
     "sent": "time",
     "start": "time",
@@ -145,12 +165,12 @@ _OF_FIELDS: dict[str, Kind] = {
     "parent": "id",
     "parent_url": "url",
 }
-_OF_IDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
+_ID_KINDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
 
-#: A name that is not here is `text`.
-KINDS: Mapping[str, Kind] = MappingProxyType(_OF_IDS | _OF_FIELDS)
+#: The kind of each id and field; a name that is not here is `text`.
+KINDS: Mapping[str, Kind] = MappingProxyType(_ID_KINDS | _FIELD_KINDS)
 
-#: Names that adapters meet, and ours. Spelling (FileId, fileId, file-id) needs no entry: `canonical_name` sees to it.
+#: Names in logs, and ours for them. Other spellings (FileId, fileId, file-id) need no entry: `canonical_name` has them.
 SYNONYMS: Mapping[str, str] = MappingProxyType(
     {
         "drive_item_id": "item_id",
@@ -191,28 +211,38 @@ SYNONYMS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: Between `File` and `Id` in `FileId`, and between `HTTP` and `Server` in `HTTPServer`.
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[\s\-.:/]+")
 
 
 def canonical_name(name: str) -> str:
-    """The snake_case name that the tables use for a type, an id or a field.
+    """Return the snake_case name that the tables use for a type, an id or a field.
 
     >>> canonical_name("FileId"), canonical_name("last-modified time"), canonical_name("receivedDateTime")
     ('file_id', 'modified_time', 'received')
     """
-    spelled = _SEPARATORS.sub("_", _WORD_STARTS.sub("_", name.strip())).lower().strip("_")
+    spelled = snake_case(name)
     return SYNONYMS.get(spelled, spelled)
 
 
-def pair_type(first: str, second: str) -> DocumentType | None:
-    """The row that holds where a result of type `first` meets one of type `second`; None if they are incompatible."""
+def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
+    """Return a name in lower case with `_` between its words; `separators` are the signs that become `_`.
+
+    >>> snake_case("FileId"), snake_case("file id")
+    ('file_id', 'file_id')
+    """
+    return separators.sub("_", _WORD_STARTS.sub("_", name).lower()).strip("_")
+
+
+def find_pair_type(first: str, second: str) -> DocumentType | None:
+    """Return the type that results of two types are compared as; None if the types are incompatible."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
     return row if low == high or low in row.goes_with else None
 
 
-def types_beside(name: str) -> tuple[DocumentType, ...]:
-    """The rows that can hold for a result of this type, its own first: what it may be compared by."""
-    held = {row.name: row for other in TYPES if (row := pair_type(name, other)) is not None}
+def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
+    """Return the types that a result of this type may be compared as, its own first."""
+    held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())

@@ -1,4 +1,4 @@
-"""URLs in the forms that comparison needs: normalised, the page it names, the page with what its query selects."""
+"""Normalises URLs, and splits them into the page and the content that the query selects."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from goodgain.dedup.parameters import (
     is_tracking,
 )
 
-__all__ = ["Url", "choices_differ", "normalise_url", "parse_url"]
+__all__ = ["Url", "has_other_choice", "normalise_url", "parse_url"]
 
 
 class Url(NamedTuple):
-    """One URL in its forms.
+    """The forms of one URL.
 
-    `normalised` still leads to the page; `page` is host and path alone, the form that candidates share; `item` is the
-    page with its query, equal for equal items; `choice` holds the parameters that select content; `beyond_start` says
-    that the path goes beyond a start page.
+    Attributes:
+        normalised: a URL that still leads to the page.
+        page: host and path alone, by which candidates are found.
+        item: the page with its query; equal for equal items.
+        choice: the parameters that select content.
+        beyond_start: whether the path goes beyond a start page.
     """
 
     normalised: str
@@ -36,10 +39,12 @@ class Url(NamedTuple):
 
 
 _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-#: What nearly all are: an address in which nothing has to be put right but its parameters.
+#: Nearly all URLs match this, and need no change but to their parameters.
 _COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
+#: Browsers ignore tabs and line feeds inside URLs, and strip control characters and blanks around them.
 _IGNORED = re.compile(r"[\t\r\n]")
 _BLANK = "".join(map(chr, range(33))) + "\u00a0"
+#: A host at the start of an address without a scheme, as search engines print it: `www.` or a domain and a path.
 _BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
@@ -52,11 +57,12 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _DECODED_IN_PATH = _UNRESERVED | frozenset("!$'()*,:;@")
 _ESCAPES = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|%]+")
 _SESSION_IN_PATH = re.compile(r";(?:jsessionid|phpsessid|sessionid|session_id|sid|cfid|cftoken)=[^/;]*", re.IGNORECASE)
+#: ASP.NET's sessions in paths: `/(S(lit3py55t21z5v55vlm25s55))/`.
 _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 
 
 def normalise_url(url: str | None) -> str | None:
-    """The URL without what does not tell one page from another; None for what is no place (javascript:, data:, blank).
+    """Return the URL without the parts that do not distinguish pages; None if it names no page (javascript:, blank).
 
     Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
     sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
@@ -70,37 +76,37 @@ def normalise_url(url: str | None) -> str | None:
 
 
 def parse_url(url: str) -> Url | None:
-    """All forms of one URL; None if it names no place."""
+    """Return all forms of one URL; None if it does not name a page."""
     common = _COMMON.fullmatch(url)
     if common:
         scheme, netloc, path, query = common.groups("")
         fragment = ""
     else:
-        scheme, netloc, path, query, fragment = _parts(url)
+        scheme, netloc, path, query, fragment = _split_url(url)
         if scheme in NO_ADDRESS:
             return None
-        path = _path(path)
+        path = _normalise_path(path)
     try:
-        host, bare_host = _host(netloc, scheme)
-    except ValueError:  # no such place can be, yet the same words are the same thing
-        text = _trimmed(url)
+        host, bare_host = _normalise_host(netloc, scheme)
+    except ValueError:  # the host is impossible, but equal texts still mean the same
+        text = _trim(url)
         return Url(text, text, text, "", True)
     if "/." in path:
-        path = _without_dots(path)
+        path = _remove_dots(path)
     if netloc and not path:
         path = "/"
-    parameters = _parameters(query, plain=common is not None) if query else []
+    parameters = _select_parameters(query, plain=common is not None) if query else []
     if not host and path.startswith("//"):
         path = "/" + path.lstrip("/")
     if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
         return None
 
-    own_path = _page_path(path)
+    own_path = _strip_page_path(path)
     page, tail = bare_host + own_path, ""
     if fragment:
         route = _escape(fragment, _UNRESERVED)
         tail = "" if route.startswith(":~:") else "#" + route
-        if route.startswith(("/", "!/")):  # the page is made in the browser: the route is its path
+        if route.startswith(("/", "!/")):  # the page is built in the browser, and this route is its path
             own_path += "#" + route.rstrip("/")
             page = bare_host + own_path
     if not host and scheme not in ("", "file"):
@@ -108,19 +114,19 @@ def parse_url(url: str) -> Url | None:
     rooted = host or (scheme == "file" and path.startswith("/"))
     start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
-    item, choice = _item(page, parameters) if parameters else (page, "")
+    item, choice = _make_item(page, parameters) if parameters else (page, "")
     return Url(normalised, page, item, choice, own_path not in START_PAGES)
 
 
-def choices_differ(first: str, second: str) -> bool:
-    """Whether two `choice`s select different content: a parameter both have differs, or the number of the page."""
-    one, two = _choice_values(first), _choice_values(second)
+def has_other_choice(first: str, second: str) -> bool:
+    """Return whether two `choice`s select different content: a shared parameter or the page number differs."""
+    one, two = _parse_choice(first), _parse_choice(second)
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in PAGE_NUMBERS):
         return True
     return any(one[name] != two[name] for name in one.keys() & two.keys())
 
 
-def _choice_values(choice: str) -> dict[str, list[str]]:
+def _parse_choice(choice: str) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for part in choice.split("&") if choice else ():
         name, _, value = part.partition("=")
@@ -128,9 +134,9 @@ def _choice_values(choice: str) -> dict[str, list[str]]:
     return values
 
 
-def _parts(url: str) -> tuple[str, str, str, str, str]:
-    """Scheme, authority, path, query and fragment, read as a browser's address line reads them."""
-    text = _trimmed(url)
+def _split_url(url: str) -> tuple[str, str, str, str, str]:
+    """Return scheme, authority, path, query and fragment, as the address line of a browser reads them."""
+    text = _trim(url)
     if "\\" in text:
         end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
         text = text[:end].replace("\\", "/") + text[end:]
@@ -143,7 +149,7 @@ def _parts(url: str) -> tuple[str, str, str, str, str]:
         netloc, slash, path = path.lstrip("/").partition("/")
         path = slash + path
     elif scheme and not netloc and ("." in scheme or _PORT_AND_PATH.match(path)):
-        netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path: what stands first is no scheme
+        netloc, slash, path = f"{scheme}:{path}".partition("/")  # host:port/path has no scheme
         scheme, path = "http", slash + path
     elif not scheme and not netloc and (host := _BARE_HOST.match(text)):
         netloc, path = host[0], path[len(host[0]) :]
@@ -152,13 +158,13 @@ def _parts(url: str) -> tuple[str, str, str, str, str]:
     return scheme, netloc, path, query, fragment
 
 
-def _trimmed(url: str) -> str:
+def _trim(url: str) -> str:
     return _IGNORED.sub("", url.strip(_BLANK))
 
 
 @lru_cache(maxsize=65_536)
-def _host(netloc: str, scheme: str) -> tuple[str, str]:
-    """The authority without user information and default port, and the same without the labels of a view (www, m).
+def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
+    """Return the authority without user information and default port, and the same without labels such as www and m.
 
     Raises ValueError for what cannot be a host.
     """
@@ -169,7 +175,7 @@ def _host(netloc: str, scheme: str) -> tuple[str, str]:
         name, port = name[: found.start()], found[1].lstrip("0")
     if port == _DEFAULT_PORTS.get(scheme):
         port = ""
-    name = _ascii_host(name).rstrip(".")
+    name = _encode_host(name).rstrip(".")
     if not name:
         return "", ""
     if _HOST.fullmatch(name) is None:
@@ -183,20 +189,20 @@ def _host(netloc: str, scheme: str) -> tuple[str, str]:
     return name + tail, ".".join(labels) + tail
 
 
-def _ascii_host(name: str) -> str:
+def _encode_host(name: str) -> str:
     if "%" in name:
         name = unquote(name, errors="strict")
     if name.isascii():
         return name.lower()
-    import idna  # only hosts with other letters need its tables
+    import idna  # imported only for hosts with other letters, as its tables are large
 
     try:
         return idna.encode(name, uts46=True, transitional=False).decode("ascii")
     except idna.IDNAError:
-        return name.lower().encode("idna").decode("ascii")  # the older standard, as browsers do for symbols
+        return name.lower().encode("idna").decode("ascii")  # symbols: browsers use the older standard for them
 
 
-def _path(path: str) -> str:
+def _normalise_path(path: str) -> str:
     if ";" in path or "%3" in path:
         path = _SESSION_IN_PATH.sub("", path)
     if "/(" in path:
@@ -206,7 +212,7 @@ def _path(path: str) -> str:
     return path
 
 
-def _without_dots(path: str) -> str:
+def _remove_dots(path: str) -> str:
     kept: list[str] = []
     segments = path.split("/")
     for segment in segments:
@@ -219,17 +225,17 @@ def _without_dots(path: str) -> str:
     return "/".join(kept)
 
 
-def _page_path(path: str) -> str:
+def _strip_page_path(path: str) -> str:
     name = path[path.rfind("/") + 1 :]
-    if name and name != "amp" and name[0] not in "iIdD":  # nearly all
+    if name and name != "amp" and name[0] not in "iIdD":  # nearly all: neither `index.` nor `default.`
         return path
     if INDEX_NAMES.fullmatch(name) and len(name) < len(path):
         path = path[: -len(name)]
     return path.rstrip("/").removesuffix("/amp").rstrip("/")
 
 
-def _parameters(query: str, *, plain: bool) -> list[str]:
-    """The parameters that are left, sorted; a plain query has no escapes."""
+def _select_parameters(query: str, *, plain: bool) -> list[str]:
+    """Return the parameters that do not track the visitor, sorted; a `plain` query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -243,8 +249,8 @@ def _parameters(query: str, *, plain: bool) -> list[str]:
     return kept
 
 
-def _item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """The page with its query, and the selecting part of that query; the first page and AMP views leave no trace."""
+def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
+    """Return the page with its query, and the parameters that select content; page 1 and AMP views are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")
@@ -258,10 +264,10 @@ def _item(page: str, parameters: list[str]) -> tuple[str, str]:
 
 
 def _escape(text: str, decoded: frozenset[str]) -> str:
-    return _ESCAPES.sub(lambda match: _decoded(match[0], decoded), text)
+    return _ESCAPES.sub(lambda match: _decode_escape(match[0], decoded), text)
 
 
-def _decoded(text: str, decoded: frozenset[str]) -> str:
+def _decode_escape(text: str, decoded: frozenset[str]) -> str:
     if text == "%":
         return "%25"
     if not text.startswith("%"):

@@ -1,4 +1,4 @@
-"""Values of ids and fields made comparable, each according to its kind."""
+"""Normalises the values of ids and fields, each according to its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goodgain.dedup.urls import normalise_url
 
 __all__ = ["SEVERAL", "normalise_ids", "normalise_values"]
 
-#: Between the values of a name that a result has several of.
+#: The separator of several values of one name.
 SEVERAL = "\x1f"
 
 _GUID = re.compile(r"\{?[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?")
@@ -26,7 +26,7 @@ _EPOCH = re.compile(r"(\d{9,10})(?:\.\d*)?|(\d{12,13})")
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """The comparable form of each value, by the kind of its name; null if nothing is left."""
+    """Normalise each value by the kind of its name; null if nothing is left."""
     pairs = pl.DataFrame({"name": names, "value": values})
     unique = pairs.unique()
     kinds = unique["name"].replace_strict(KINDS, default="text", return_dtype=pl.String)
@@ -40,7 +40,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_ids(values: pl.Series) -> pl.Series:
-    """Ids as they are, but GUIDs and mail addresses in one case."""
+    """Normalise ids: GUIDs and mail addresses are casefolded, all others stay as they are."""
     return _normalise_kind(values, "id")
 
 
@@ -54,27 +54,27 @@ def _normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
     return values.to_frame("raw").join(pairs, on="raw", how="left", maintain_order="left")["normal"]
 
 
-def _id(value: str) -> str:
+def _normalise_id(value: str) -> str:
     value = value.strip()
     if _GUID.fullmatch(value):
         return value.strip("{}").casefold()
-    bare = value.removeprefix("<").removesuffix(">")  # as mail systems write their message ids, or do not
+    bare = value.removeprefix("<").removesuffix(">")  # mail systems write message ids with or without them
     return bare.casefold() if _ADDRESS.fullmatch(bare) else value
 
 
-def _mailbox(value: str) -> str:
-    """The mail address if there is one (`Ann <ann@example.org>`), else the name."""
+def _normalise_mailbox(value: str) -> str:
+    """Return the mail address in a value (`Ann <ann@example.org>`), else the name."""
     if named := _NAMED_ADDRESS.fullmatch(value):
         return named[1].casefold()
     return " ".join(value.casefold().removeprefix("mailto:").split())
 
 
-def _mailboxes(value: str) -> str:
-    return SEVERAL.join(sorted({_mailbox(part) for part in re.split(r"[;,]", value) if part.strip()}))
+def _normalise_mailboxes(value: str) -> str:
+    return SEVERAL.join(sorted({_normalise_mailbox(part) for part in re.split(r"[;,]", value) if part.strip()}))
 
 
-def _time(value: str) -> str:
-    """The instant in UTC, to the second: sources cut its fractions at different places. Without a zone it is UTC."""
+def _normalise_time(value: str) -> str:
+    """Return a time in UTC, to the second, as sources round fractions differently. Without a zone it is UTC."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000
@@ -90,30 +90,30 @@ def _time(value: str) -> str:
         moment = moment.replace(tzinfo=UTC)
     try:
         return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except OverflowError:  # year 1 or 9999 and a zone
+    except OverflowError:  # year 1 or 9999, and a zone that moves it out of range
         return value
 
 
-def _number(value: str) -> str:
+def _normalise_number(value: str) -> str:
     value = value.strip()
     match = _NUMBER.fullmatch(value)
     return ("-" if value.startswith("-") else "") + match[1] if match else value.casefold()
 
 
-def _extension(value: str) -> str:
+def _normalise_extension(value: str) -> str:
     return value.strip().casefold().removeprefix(".")
 
 
-def _url(value: str) -> str:
+def _normalise_url(value: str) -> str:
     return normalise_url(value) or ""
 
 
 _NORMALISE: Mapping[Kind, Callable[[str], str]] = {
-    "id": _id,
-    "time": _time,
-    "number": _number,
-    "mailbox": _mailbox,
-    "mailboxes": _mailboxes,
-    "extension": _extension,
-    "url": _url,
+    "id": _normalise_id,
+    "time": _normalise_time,
+    "number": _normalise_number,
+    "mailbox": _normalise_mailbox,
+    "mailboxes": _normalise_mailboxes,
+    "extension": _normalise_extension,
+    "url": _normalise_url,
 }

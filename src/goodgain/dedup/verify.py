@@ -1,4 +1,4 @@
-"""Phase 2: the rules that decide whether two records are the same document. The first that decides is recorded."""
+"""Phase 2: the rules that decide whether two records are the same document. The first rule that decides is recorded."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ import polars as pl
 from goodgain.dedup.evidence import Evidence, Mask
 from goodgain.dedup.keys import Policy
 from goodgain.dedup.records import Records
-from goodgain.dedup.types import GENERIC, TYPES, pair_type
+from goodgain.dedup.types import GENERIC, TYPES, find_pair_type
 
 __all__ = ["IDENTICAL", "RULES", "RULE_NAMES", "UNDECIDED", "Verdicts", "verify"]
 
-#: What a rule says of the pairs: which are the same, which are different, and how sure it is of the same ones.
+#: The ruling on pairs: which are the same, which are different, and the confidence in those that are the same.
 _Ruling = tuple[Mask, Mask, npt.NDArray[np.float64] | float]
 
-_AT_MOST = 1.4
-_CHUNK = 1_000_000
+#: The most that agreeing fields count: less than an equal doc_id (1.5) or URL (2).
+_MAX_CONFIDENCE = 1.4
+#: Pairs compared at once, which bounds the memory for the values gathered for them.
+_PAIRS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its name, what it says, the policies under which it holds, and whether it proves a difference."""
+    """One rule: its name, its decision on pairs, and the policies under which it is used."""
 
     name: str
     decide: Callable[[Evidence, Policy], _Ruling]
@@ -34,7 +36,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """For each pair the place of the rule in `RULES` (or UNDECIDED), whether it is the same, and the confidence."""
+    """For each pair, the place of the rule in `RULES` (or UNDECIDED), whether it is the same, and the confidence."""
 
     rule: npt.NDArray[np.uint8]
     same: Mask
@@ -42,23 +44,23 @@ class Verdicts:
 
     @property
     def proven_different(self) -> Mask:
-        """Whether a rule said that the two are different; undecided is not proven."""
+        """Whether a rule decided that the two are different; undecided pairs are not proven different."""
         return ~self.same & (self.rule < len(RULES))
 
 
-def _trusted(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
     if not pairs.records.trusted:
-        return pairs.none(), pairs.none(), 0.0
+        return pairs.no_pairs(), pairs.no_pairs(), 0.0
     equal, other = pairs.compare("doc_id")
     return equal, other, 4.0
 
 
-def _type(pairs: Evidence, policy: Policy) -> _Ruling:
-    return pairs.none(), pairs.none() | (not pairs.compatible), 0.0
+def _decide_by_type(pairs: Evidence, policy: Policy) -> _Ruling:
+    return pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0
 
 
-def _item_id(pairs: Evidence, policy: Policy) -> _Ruling:
-    agree, differ = pairs.none(), pairs.none()
+def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
+    agree, differ = pairs.no_pairs(), pairs.no_pairs()
     for name in pairs.kind.item_ids:
         equal, other = pairs.compare(name)
         agree = agree | equal
@@ -67,53 +69,53 @@ def _item_id(pairs: Evidence, policy: Policy) -> _Ruling:
     return agree & ~differ, differ, 3.0
 
 
-def _field(pairs: Evidence, policy: Policy) -> _Ruling:
-    differ = pairs.none()
+def _decide_by_contradiction(pairs: Evidence, policy: Policy) -> _Ruling:
+    differ = pairs.no_pairs()
     for name in pairs.kind.reject:
         differ = differ | pairs.compare(name)[1]
-    return pairs.none(), differ, 0.0
+    return pairs.no_pairs(), differ, 0.0
 
 
-def _url(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
     equal = pairs.compare("url")[0]
     match pairs.kind.url:
         case "item":
-            names_item = ~pairs.none()
+            names_item = ~pairs.no_pairs()
         case "nothing":
-            names_item = pairs.none()
+            names_item = pairs.no_pairs()
         case "item beyond the start page":
             names_item = pairs.beyond_start
     if policy == "id":
-        return equal & names_item, pairs.none(), 2.0
+        return equal & names_item, pairs.no_pairs(), 2.0
     differ = pairs.other_page & names_item
     if policy == "content" and differ.any():
-        doubtful = pairs.take(differ)
+        doubtful = pairs.select(differ)
         differ[differ] = ~(doubtful.compare("title")[0] & doubtful.compare("snippet")[0])
     return equal & names_item, differ | pairs.other_choice, 2.0
 
 
-def _doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
     reissued = pairs.records.frame["reissued"].to_numpy()
     same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
     if same.any():
-        some = pairs.take(same)
+        some = pairs.select(same)
         confirmed = some.compare("snippet")[0]
-        if "parent" not in some.kind.required:  # the title of a passage is its parent's
+        if "parent" not in some.kind.required:  # all passages of a parent have its title
             confirmed = confirmed | some.compare("title")[0]
-        same[same] = confirmed | ~_something_in_common(some)
-    return same, pairs.none(), 1.5
+        same[same] = confirmed | ~_has_common_field(some)
+    return same, pairs.no_pairs(), 1.5
 
 
-def _something_in_common(pairs: Evidence) -> Mask:
-    """Whether there is a field, title, snippet or URL that both have."""
-    shared = pairs.both("title") | pairs.both("snippet") | pairs.both("url")
+def _has_common_field(pairs: Evidence) -> Mask:
+    """Return whether both sides have a title, a snippet, a URL, or the same field."""
+    shared = pairs.has_both("title") | pairs.has_both("snippet") | pairs.has_both("url")
     item_ids = {name for row in TYPES.values() for name in row.item_ids}
     for name in {*pairs.records.attributes, "rest"} - item_ids:
-        shared = shared | pairs.both(name)
+        shared = shared | pairs.has_both(name)
     return shared
 
 
-def _fields(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
     # In hundredths: sums of 0.1 and 0.2 are not exact, and 1.0 is a threshold.
     total = np.zeros(len(pairs), dtype=np.int64)
     weights = {name: round(100 * weight) for name, weight in pairs.kind.weights.items()}
@@ -122,57 +124,57 @@ def _fields(pairs: Evidence, policy: Policy) -> _Ruling:
         total += np.where(pairs.compare(name)[0], weight, 0)
     if snippet:
         near = total + snippet >= 100
-        agree = pairs.none()
-        agree[near] = pairs.take(near).compare("snippet")[0]
+        agree = pairs.no_pairs()
+        agree[near] = pairs.select(near).compare("snippet")[0]
         total += np.where(agree, np.where(pairs.short_snippets, snippet // 2, snippet), 0)
         alone = pairs.long_equal_snippets & ~pairs.compare("title")[1]
         total = np.where(alone, np.maximum(total, 100), total)
-    allowed = ~pairs.none()
+    allowed = ~pairs.no_pairs()
     for name in pairs.kind.required:
         allowed = allowed & pairs.compare(name)[0]
     same = allowed & (total >= 100)
-    return same, pairs.none(), np.minimum(total / 100, _AT_MOST)
+    return same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE)
 
 
-_ALL: tuple[Policy, ...] = ("standard", "content")
-#: In the order in which they are asked.
+_ALL_BUT_ID: tuple[Policy, ...] = ("standard", "content")
+#: In the order in which they are applied: the surest evidence first.
 RULES = (
-    Rule("trusted", _trusted),
-    Rule("type", _type),
-    Rule("item id", _item_id),
-    Rule("field", _field, _ALL),
-    Rule("url", _url),
-    Rule("doc_id", _doc_id, _ALL),
-    Rule("fields", _fields, _ALL),
+    Rule("trusted", _decide_by_trusted_id),
+    Rule("type", _decide_by_type),
+    Rule("item id", _decide_by_item_id),
+    Rule("field", _decide_by_contradiction, _ALL_BUT_ID),
+    Rule("url", _decide_by_url),
+    Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
+    Rule("fields", _decide_by_weights, _ALL_BUT_ID),
 )
-#: The place of "no rule decided".
+#: Stands in the place of a rule for pairs that no rule decided.
 UNDECIDED = len(RULES)
-#: What each place is called; the last is for two results that say the same, word for word, and that no rule joins.
+#: The name for each place; the last is for equal results that no rule joins.
 RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical")
 IDENTICAL = len(RULES) + 1
 
 
 def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], policy: Policy) -> Verdicts:
-    """Decide each pair of records."""
+    """Decide for each pair of records whether they are the same document."""
     rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
     same = np.zeros(len(left), dtype=np.bool_)
     confidence = np.zeros(len(left))
-    for start in range(0, len(left), _CHUNK):  # bounds the memory of what is gathered for the pairs
-        some = slice(start, start + _CHUNK)
-        for places, evidence in _by_type(records, left[some], right[some]):
-            part = _decide(evidence, policy)
+    for start in range(0, len(left), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
+        for places, evidence in _split_by_type(records, left[some], right[some]):
+            part = _apply_rules(evidence, policy)
             rule[some][places], same[some][places], confidence[some][places] = part.rule, part.same, part.confidence
     return Verdicts(rule, same, confidence)
 
 
-def _by_type(
+def _split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """The pairs by the row of the table that holds for them; incompatible types are compared as generic."""
+    """Yield the pairs of each type they are compared as, with their places; incompatible types as generic."""
     names = list(TYPES)
     types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
     code = types.to_numpy()
-    met = [[pair_type(one, two) for two in names] for one in names]
+    met = [[find_pair_type(one, two) for two in names] for one in names]
     held = np.array([[-1 if kind is None else names.index(kind.name) for kind in row] for row in met])
     rows = held[code[left], code[right]]
     for row in np.unique(rows).tolist():
@@ -181,9 +183,10 @@ def _by_type(
         yield places, Evidence(records, kind, row >= 0, left[places], right[places])
 
 
-def _decide(evidence: Evidence, policy: Policy) -> Verdicts:
+def _apply_rules(evidence: Evidence, policy: Policy) -> Verdicts:
+    """Apply the rules in order; a pair that one rule decides is not seen by the next."""
     rule = np.full(len(evidence), UNDECIDED, dtype=np.uint8)
-    same = evidence.none()
+    same = evidence.no_pairs()
     confidence = np.zeros(len(evidence))
     places = np.arange(len(evidence))
     for number, asked in enumerate(RULES):
@@ -194,5 +197,5 @@ def _decide(evidence: Evidence, policy: Policy) -> Verdicts:
         rule[places[decided]] = number
         same[places[yes]] = True
         confidence[places[yes]] = sure if isinstance(sure, float) else sure[yes]
-        places, evidence = places[~decided], evidence.take(~decided)
+        places, evidence = places[~decided], evidence.select(~decided)
     return Verdicts(rule, same, confidence)

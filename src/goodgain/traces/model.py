@@ -1,10 +1,11 @@
-"""The records every trace format is turned into: Trace > Turn > Step > call > Result.
+"""The model that every trace format is turned into: Trace > Turn > Step > call > Result.
 
-A format (one file each) hands out traces whose steps hold `ToolCall`s with raw output. `searches` makes
-`SearchCall`s of those that searched. A format that knows its results may hand out `SearchCall`s at once.
+A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/searches.py` makes
+`SearchCall`s of those that searched. A format that knows its results may yield `SearchCall`s itself.
 
-They are msgspec structs: of named tuples, dataclasses and structs the cheapest to make, and this is the hot path. They
-form trees, never cycles, so the garbage collector need not look for any (`gc=False`), which is a tenth of the time.
+The classes are msgspec structs, which are cheaper to make than named tuples and dataclasses: one is made for every
+result. They form trees and never cycles, so they are hidden from the garbage collector (`gc=False`), which saves a
+tenth of the time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from goodgain.traces.tools import queries_of
+from goodgain.traces.tools import extract_queries
 
 __all__ = [
     "UNANSWERED",
@@ -27,18 +28,18 @@ __all__ = [
     "Trace",
     "Turn",
     "Unanswered",
-    "Unknown",
+    "UnknownItem",
 ]
 
-#: What became of a search. `unparsed`: there is output that nobody could read; `unrecorded`: the log lacks the output.
+#: What became of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
 
 #: name -> value, in the order found.
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Unknown(msgspec.Struct, frozen=True, gc=False):
-    """Something in a log that a format does not understand: what it is, where it stands, and what was expected."""
+class UnknownItem(msgspec.Struct, frozen=True, gc=False):
+    """An item in a log that a format does not understand: what it is, where it stands, and what was expected."""
 
     what: str
     at: str
@@ -46,7 +47,7 @@ class Unknown(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unanswered(Enum):
-    """The output of a call that was never answered, which None (an answer in some formats) cannot say."""
+    """The type of `UNANSWERED`, the output of a call without an answer; None would not do, as it is an answer."""
 
     UNANSWERED = "unanswered"
 
@@ -69,9 +70,10 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: with which tool, what became of it, the results in the order given, and what was asked.
+    """One search: the tool, the status, the results in the order given, and what was asked.
 
-    `asked` is the queries, or the arguments of the call, from which `queries` takes them when somebody wants to know.
+    `asked` holds the queries, or the arguments of the call. `queries` is computed from it only where it is needed, as
+    most runs are made without it.
     """
 
     tool: str
@@ -83,8 +85,8 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """What was searched for."""
-        return queries_of(self.asked)
+        """The queries of the search."""
+        return extract_queries(self.asked)
 
 
 class ToolCall(msgspec.Struct, gc=False):
@@ -93,15 +95,15 @@ class ToolCall(msgspec.Struct, gc=False):
     Attributes:
         tool: the tool's name, as the log spells it.
         arguments: what it was called with: an object, or JSON text.
-        output: what it gave back, in whatever shape.
+        output: what it returned, in whatever shape.
         spare: a second place with the output, read where `output` cannot be.
-        failed: the log says that the call failed.
-        is_search: None: judged by the tool's name. True or False: known by what the call does.
+        failed: whether the log says that the call failed.
+        is_search: whether the call is a search; None: the tool's name decides.
         remedy: what would have recorded the results, for calls that lack them.
         may_lack: the format leaves the output of single calls empty: such a call is unrecorded, and is counted in a
             notice rather than raised as an error.
         doc_type: the type of every result (`passage`), where the tool knows it.
-        queries: where they are not found in `arguments`.
+        queries: the queries, for a call whose `arguments` do not hold them.
         at: the place in the log.
     """
 
@@ -133,7 +135,7 @@ class Step(msgspec.Struct, gc=False):
 
 
 class Turn(msgspec.Struct, gc=False):
-    """What the user said, and the steps the agent took upon it."""
+    """A message of the user, and the steps that the agent took in answer to it."""
 
     user_text: str = ""
     steps: list[Step] = msgspec.field(default_factory=list)
@@ -163,4 +165,4 @@ class Trace(msgspec.Struct, gc=False):
     run: str | None = None
     number: int | None = None
     record: Any = None
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[UnknownItem, ...] = ()

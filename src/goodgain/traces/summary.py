@@ -1,4 +1,4 @@
-"""What was read: how many traces, turns, steps, searches by tool, results; and what was not."""
+"""The counts of a reading: traces, turns, steps, searches by tool, results, and what could not be read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from goodgain.errors import notice
 
 __all__ = ["Summary"]
 
-_SHOWN = 5
-_MANY = 10_000
+#: Errors that a notice quotes; the others are counted.
+_MAX_ERRORS_SHOWN = 5
+#: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
+_MAX_KINDS = 10_000
 
 
 class Summary(msgspec.Struct):
-    """The counts of one reading. Searches, tools, results and statuses are of the turns used.
+    """The counts of one reading. Searches, tools, results and statuses are counted in the turns used.
 
-    `str(summary)` is the summary for people.
+    `str(summary)` lists them in words.
     """
 
     files: int = 0
@@ -48,7 +50,7 @@ class Summary(msgspec.Struct):
     choices: list[str] = msgspec.field(default_factory=list)
 
     def add(self, other: Summary) -> None:
-        """Count what another reading counted."""
+        """Add the counts of another reading."""
         for name in self.__struct_fields__:
             mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Counter):
@@ -56,54 +58,54 @@ class Summary(msgspec.Struct):
             elif isinstance(mine, str):
                 setattr(self, name, mine or others)
             elif name == "first_errors":
-                mine.extend(others[: _SHOWN - len(mine)])
+                mine.extend(others[: _MAX_ERRORS_SHOWN - len(mine)])
             elif name == "choices":
                 mine.extend(choice for choice in others if choice not in mine)
             else:
                 setattr(self, name, mine + others)
 
-    def taken(self) -> Summary:
-        """What was counted so far; from here on counting begins anew."""
+    def pop_counts(self) -> Summary:
+        """Return the counts so far, and start again from zero."""
         taken, fresh = msgspec.structs.replace(self), Summary()
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
         return taken
 
-    def skip(self, error: Exception) -> None:
+    def count_error(self, error: Exception) -> None:
         """Count a trace or file that was passed over because of an error."""
         self.errors += 1
-        if len(self.first_errors) < _SHOWN:
+        if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
-    def not_understood(self, what: str, at: str = "") -> None:
-        """Count an item whose kind is not known, or a field that is known and not read."""
+    def count_unknown(self, what: str, at: str = "") -> None:
+        """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
         self.first_unknown = self.first_unknown or at
-        if what[:200] in self.unknown or len(self.unknown) < _MANY:  # hostile input may invent kinds without end
+        if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
     def __str__(self) -> str:
         lines = [
             f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
             f"{self.steps} steps, {self.iterations} of them iterations (they searched)",
-            f"{sum(self.searches.values())} searches: {_listed(self.searches)}",
-            f"tools that are no searches: {_listed(self.skipped_tools)}",
+            f"{sum(self.searches.values())} searches: {_format_counts(self.searches)}",
+            f"tools that are not searches: {_format_counts(self.skipped_tools)}",
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
         if any(self.systems):
-            lines.append(f"queries by system: {_listed(self.systems)}")
+            lines.append(f"queries by system: {_format_counts(self.systems)}")
         if self.without_search:
             lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
         if self.passed_over:
             lines.append(f"{self.passed_over} exchanges with other endpoints passed over")
         if self.unknown:
-            lines.append(f"not understood: {_listed(self.unknown)}")
+            lines.append(f"not understood: {_format_counts(self.unknown)}")
         if self.errors:
             lines.append(f"{self.errors} traces or files left out because of errors")
         return "\n".join([*lines, *self.choices])
 
-    def say(self) -> None:
-        """Give as notices what a user has to know about numbers made from this reading."""
+    def give_notices(self) -> None:
+        """Give a notice for each count that changes what the numbers mean."""
         for name, count in self.calls_as_iterations.items():
             notice(
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "
@@ -112,7 +114,7 @@ class Summary(msgspec.Struct):
         if self.unknown:
             notice(
                 f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
-                f"{_listed(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
+                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
                 "missing"
             )
         if self.blank:
@@ -132,6 +134,6 @@ class Summary(msgspec.Struct):
             notice(f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}")
 
 
-def _listed(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     named = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(20)]
     return ", ".join([*named, f"and {len(counts) - 20} more"] if len(counts) > 20 else named) or "none"

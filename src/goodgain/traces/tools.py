@@ -1,4 +1,4 @@
-"""Which tools are searches, and what a call asked for."""
+"""Decides by its name whether a tool is a search, and finds the queries in a call's arguments."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ import orjson
 
 from goodgain.errors import InputError
 
-__all__ = ["ToolPredicate", "is_search_tool", "queries_of", "tool_predicate"]
+__all__ = ["ToolPredicate", "extract_queries", "is_search_tool", "make_tool_predicate"]
 
 ToolPredicate = Callable[[str], bool]
 
+#: A tool is a search if its name has a word of the first set and none of the second: `fetch_search_result` opens a
+#: page, and memories are the agent's own notes. The names below search for tools, or read one document.
 _SEARCH_WORDS = {"search", "searches", "retrieve", "retrieves", "retriever", "retrieval"}
 _OTHER_WORDS = {"visit", "fetch", "find", "memory", "memories"}
 _OTHER_NAMES = {"tool_search", "get_document", "mcp_list_tools"}
 
+#: `mcp__brave-search__get_page`: the server's name says nothing of its tool.
 _MCP_SERVER = re.compile(r"^mcp__.+?__(?=.)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -29,7 +32,7 @@ _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_qu
 
 @lru_cache(maxsize=4096)
 def is_search_tool(name: str) -> bool:
-    """Whether a tool of this name searches: one of its words says so, and none says otherwise.
+    """Return whether a tool of this name searches: one of its words says so, and none says otherwise.
 
     >>> [is_search_tool(name) for name in ("web_search", "mcp__brave-search__get_page", "searchMemories", "research")]
     [True, False, False, False]
@@ -44,14 +47,14 @@ def is_search_tool(name: str) -> bool:
 
 
 class NamedTools(frozenset[str]):
-    """The predicate of those who name their search tools; an object, so that it travels to other processes."""
+    """The names of the search tools, called as a predicate; a class, so that it can be pickled for other processes."""
 
     def __call__(self, name: str) -> bool:
         return name in self or _MCP_SERVER.sub("", name) in self
 
 
-def tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
-    """The predicate that an option `tools=` means: a function of the name, names, or the default."""
+def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolPredicate:
+    """Return the predicate for the option `tools=`: the function given, one of the names given, or the default."""
     if tools is None:
         return is_search_tool
     if isinstance(tools, str):
@@ -64,8 +67,8 @@ def tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ToolP
     return NamedTools(names)
 
 
-def queries_of(arguments: Any) -> tuple[str, ...]:
-    """What a call asked for, from its arguments; for people to read, so nothing is an error here."""
+def extract_queries(arguments: Any) -> tuple[str, ...]:
+    """Return the queries in a call's arguments. They are only shown to people, so nothing is an error here."""
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()
@@ -76,13 +79,13 @@ def queries_of(arguments: Any) -> tuple[str, ...]:
     if isinstance(arguments, dict):
         for key in _QUERY_KEYS:
             if arguments.get(key):
-                return _texts(arguments[key])
+                return _collect_texts(arguments[key])
         texts = [value for value in arguments.values() if isinstance(value, str)]
         return (texts[0],) if len(texts) == 1 else ()
-    return _texts(arguments)
+    return _collect_texts(arguments)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _collect_texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if isinstance(value, (list, tuple)):

@@ -1,1 +1,1 @@
-"""From the messages of a conversation to a trace: turns, steps, calls and their answers."""
+"""Builds a trace from the messages of a conversation: turns, steps, calls and their answers."""

@@ -1,1 +1,1 @@
-"""One file a trace format. A file in this folder is a format; its name is the format's name."""
+"""The trace formats. Each file in this folder is one format, with the name of the file."""

@@ -1,7 +1,7 @@
 """LangChain and LangGraph messages in their dumps: `model_dump`, `messages_to_dict`, `dumps` of langchain.load.
 
-An AI message is a step, a human message a turn. Results come from a tool message's `artifact` (Documents), else from
-its content. States of a graph that repeat their earlier messages are one conversation.
+An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
+from its content. States of a graph that repeat the messages of earlier states are one conversation.
 """
 
 from __future__ import annotations
@@ -9,40 +9,49 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from goodgain.traces.conversations.conversation import Conversation, metadata_query_id, said
-from goodgain.traces.conversations.exchanges import Exchange, Part, recorded_traces
-from goodgain.traces.input.beginning import Head
-from goodgain.traces.input.checks import a_list, a_text, an_object, id_text, word, wrong
+from goodgain.traces.conversations.conversation import Conversation, find_query_id, message_text
+from goodgain.traces.conversations.exchanges import ConversationPart, Exchange, join_exchanges
+from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: Types of messages, of parts of content, and the fields of a message. Others are reported as not understood.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
-_PARTS = {
+_PART_TYPES = {
     *("text", "image_url", "image", "tool_use", "tool_call", "input_json_delta", "thinking", "reasoning", "file"),
     *("redacted_thinking", "refusal", "audio", "video", "reasoning_content", "text-plain", "function_call"),
     *("invalid_tool_call", "tool_call_chunk", "media", "document", "input_audio", "video_url"),
 }
-_BODY = {
+_MESSAGE_FIELDS = {
     *("content", "type", "role", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_chunks"),
     *("tool_call_id", "artifact", "example", "chunk_position", "lc", "kwargs", "lc_attributes"),
 }
-#: What the vendors' classes keep beside a message, and no call but those read here.
-_KEPT = {"tool_calls", "function_call", "refusal", "reasoning", "reasoning_content", "audio", "parsed", "thinking"}
-_KEPT |= {"__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"}
-#: Where a state of a graph keeps its messages.
-_STATES = (("messages",), ("values", "messages"), ("checkpoint", "channel_values", "messages"))
-#: Where a state keeps what the caller said of it, the best first.
-_METADATA = (("metadata",), ("config", "metadata"), ("config", "configurable"), ("configurable",))
+#: Fields of additional_kwargs that vendors' classes write: only `tool_calls` and `function_call` are calls.
+_KNOWN_EXTRAS = {
+    "tool_calls",
+    "function_call",
+    "refusal",
+    "reasoning",
+    "reasoning_content",
+    "audio",
+    "parsed",
+    "thinking",
+}
+_KNOWN_EXTRAS |= {"__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"}
+#: Where a state of a graph has its messages.
+_MESSAGE_PATHS = (("messages",), ("values", "messages"), ("checkpoint", "channel_values", "messages"))
+#: Where a state has the metadata that the caller gave, the best first.
+_METADATA_PATHS = (("metadata",), ("config", "metadata"), ("config", "configurable"), ("configurable",))
 
 
-def sniff(head: Head) -> bool:
-    """Messages typed human, ai, tool; or constructor objects of langchain.load."""
-    records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    return any(_has_messages(record) for record in [*records, *head.records])
+def sniff(head: FileHead) -> bool:
+    """Return whether there are messages of the types human, ai, tool, or constructor objects of langchain.load."""
+    return any(_has_messages(record) for record in head.conversations)
 
 
 def _has_messages(record: Any) -> bool:
-    messages = record if isinstance(record, list) else _messages_in(record)[0]
+    messages = record if isinstance(record, list) else _find_messages(record)[0]
     return isinstance(messages, list) and any(_is_message(message) for message in messages)
 
 
@@ -50,24 +59,24 @@ def _is_message(message: Any) -> bool:
     if not isinstance(message, dict) or "role" in message:
         return False
     if message.get("lc") == 1:
-        return word(_constructed(message)).endswith(("Message", "MessageChunk"))
+        return as_word(_class_name(message)).endswith(("Message", "MessageChunk"))
     body = message.get("data", message)
-    return _kind(message.get("type")) in _KINDS and isinstance(body, dict) and ("content" in body)
+    return _message_kind(message.get("type")) in _KINDS and isinstance(body, dict) and ("content" in body)
 
 
-def _constructed(message: dict[str, Any]) -> Any:
+def _class_name(message: dict[str, Any]) -> Any:
     names = message.get("id")
     return names[-1] if isinstance(names, list) and names else None
 
 
-def _kind(name: Any) -> str:
-    """`AIMessageChunk` -> `ai`."""
-    return word(name).removesuffix("Chunk").removesuffix("Message").lower()
+def _message_kind(name: Any) -> str:
+    """Return the kind of message that a class or type names: `AIMessageChunk` -> `ai`."""
+    return as_word(name).removesuffix("Chunk").removesuffix("Message").lower()
 
 
-def _messages_in(record: Any) -> tuple[Any, str]:
-    """The messages of a state of a graph, and their place in it."""
-    for path in _STATES:
+def _find_messages(record: Any) -> tuple[Any, str]:
+    """Return the messages of a state of a graph and their place in it; None and "" if it has none."""
+    for path in _MESSAGE_PATHS:
         value = record
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
@@ -76,170 +85,176 @@ def _messages_in(record: Any) -> tuple[Any, str]:
     return None, ""
 
 
-def independent(head: Head) -> bool:
-    """Whether each line of a JSON Lines file is a trace of its own: states of one thread are not."""
+def independent(head: FileHead) -> bool:
+    """Return whether each line of a JSON Lines file is a trace of its own: states of one thread are not."""
     return not _are_states(head)
 
 
-def _are_states(head: Head) -> bool:
-    """Whether a file holds several states of a graph, rather than a trace a record."""
-    states = [record for record in head.records if isinstance(record, dict) and _messages_in(record)[1]]
+def _are_states(head: FileHead) -> bool:
+    """Return whether a file holds several states of a graph, rather than a trace a record."""
+    states = [record for record in head.records if isinstance(record, dict) and _find_messages(record)[1]]
     return len(states) > 1
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace a list of messages; states that go on from earlier ones are joined to them."""
+    """Yield one trace a list of messages; states of a graph that continue earlier ones make one trace with them."""
     if _are_states(source.head):
-        return recorded_traces(source, _state, _key, lambda parts, at: _joined(source, parts, at), any_order=True)
-    return source.traces(lambda value, at: _trace(source, value, at), is_one=_is_one)
+        return join_exchanges(
+            source, _read_state, _message_key, lambda parts, at: _read_parts(source, parts, at), any_order=True
+        )
+    return source.traces(lambda value, at: _read_trace(source, value, at), is_one=_is_conversation)
 
 
-def _is_one(value: list[Any]) -> bool:
+def _is_conversation(value: list[Any]) -> bool:
     return not value or any(
         _is_message(message) or (isinstance(message, dict) and "type" in message) for message in value
     )
 
 
-def _trace(source: Source, value: Any, at: str) -> Trace:
-    messages, path = (value, "") if isinstance(value, list) else _messages_in(value)
+def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    messages, path = (value, "") if isinstance(value, list) else _find_messages(value)
     if not isinstance(messages, list) or not messages:
-        raise wrong(f"{at}{path}", "a list of messages, or a state of a graph with one under 'messages'", messages)
+        raise unexpected_value(
+            f"{at}{path}", "a list of messages, or a state of a graph with one under 'messages'", messages
+        )
     conversation = Conversation()
     seen: set[str] = set()
     for index, message in enumerate(messages):
-        _tell(source, conversation, message, f"{at}{path}/{index}", seen)
-    return conversation.trace(at, value, query_id=_query_id(value, at))
+        _read_message(source, conversation, message, f"{at}{path}/{index}", seen)
+    return conversation.trace(at, value, query_id=_read_query_id(value, at))
 
 
-def _state(record: Any, at: str) -> Exchange | None:
-    messages, path = _messages_in(record)
+def _read_state(record: Any, at: str) -> Exchange | None:
+    messages, path = _find_messages(record)
     if messages is None and not (isinstance(record, dict) and ("values" in record or "checkpoint" in record)):
-        raise wrong(at, "a state of a graph with a list of messages", record)
+        raise unexpected_value(at, "a state of a graph with a list of messages", record)
     if not messages:
         return None  # the graph had not begun
-    # The record rides along as the answer, since its metadata name the query.
-    return Exchange(a_list(messages, f"{at}{path}"), f"{at}{path}", [record], at)
+    # The record itself stands in for the answer: `_read_parts` takes the query's id from its metadata.
+    return Exchange(expect_list(messages, f"{at}{path}"), f"{at}{path}", [record], at)
 
 
-def _joined(source: Source, parts: list[Part], at: str) -> Trace:
+def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
     conversation = Conversation()
     seen: set[str] = set()
     query_id = None
     for part in parts:
         for message, message_at in part.messages:
-            if isinstance(message, dict) and _messages_in(message)[1]:
-                query_id = _query_id(message, message_at) or query_id
+            if isinstance(message, dict) and _find_messages(message)[1]:
+                query_id = _read_query_id(message, message_at) or query_id
             elif not part.resent:
-                _tell(source, conversation, message, message_at, seen)
+                _read_message(source, conversation, message, message_at, seen)
     return conversation.trace(at, query_id=query_id)
 
 
-def _query_id(record: Any, at: str) -> str | None:
-    """The id that metadata name; a graph's thread is the next best."""
+def _read_query_id(record: Any, at: str) -> str | None:
+    """Return the query's id from metadata, else the id of the graph's thread."""
     if not isinstance(record, dict):
         return None
     thread = None
-    for path in _METADATA:
+    for path in _METADATA_PATHS:
         value: Any = record
         for key in path:
             value = value.get(key)
             if value is None:
                 break
-            value = an_object(value, f"{at}/{'/'.join(path)}")
-        if (found := metadata_query_id(value, f"{at}/{'/'.join(path)}")) is not None:
+            value = expect_object(value, f"{at}/{'/'.join(path)}")
+        if (found := find_query_id(value, f"{at}/{'/'.join(path)}")) is not None:
             return found
         if isinstance(value, dict):
-            thread = thread or id_text(value.get("thread_id"), f"{at}/{'/'.join(path)}/thread_id")
+            thread = thread or expect_id(value.get("thread_id"), f"{at}/{'/'.join(path)}/thread_id")
     return thread
 
 
-def _body(message: Any, at: str) -> tuple[str, dict[str, Any], str]:
-    """Kind, fields and their place, whichever of the three dumps it is."""
-    message = an_object(message, at)
+def _read_body(message: Any, at: str) -> tuple[str, dict[str, Any], str]:
+    """Return kind, fields and place of a message in any of the three dumps."""
+    message = expect_object(message, at)
     if message.get("lc") == 1:
-        return _kind(_constructed(message)), an_object(message.get("kwargs"), f"{at}/kwargs"), f"{at}/kwargs"
+        return _message_kind(_class_name(message)), expect_object(message.get("kwargs"), f"{at}/kwargs"), f"{at}/kwargs"
     if not isinstance(message.get("type"), str):
-        raise wrong(f"{at}/type", "the type of a message (human, ai, tool ...)", message.get("type"))
+        raise unexpected_value(f"{at}/type", "the type of a message (human, ai, tool ...)", message.get("type"))
     if isinstance(message.get("data"), dict):
-        return _kind(message["type"]), message["data"], f"{at}/data"
-    return _kind(message["type"]), message, at
+        return _message_kind(message["type"]), message["data"], f"{at}/data"
+    return _message_kind(message["type"]), message, at
 
 
-def _key(message: Any) -> Hashable | None:
-    if isinstance(message, dict) and not _messages_in(message)[1]:
+def _message_key(message: Any) -> Hashable | None:
+    if isinstance(message, dict) and not _find_messages(message)[1]:
         for body in (message, message.get("data"), message.get("kwargs")):
             if isinstance(body, dict) and isinstance(body.get("id"), str):
                 return str(body["id"])
-        return id(message)  # without ids of their own, two messages are never one
+        return id(message)  # without ids, no two messages are taken for one
     return None
 
 
-def _tell(source: Source, conversation: Conversation, message: Any, at: str, seen: set[str]) -> None:
-    kind, body, at = _body(message, at)
-    message_id = id_text(body.get("id"), f"{at}/id")
+def _read_message(source: Source, conversation: Conversation, message: Any, at: str, seen: set[str]) -> None:
+    kind, body, at = _read_body(message, at)
+    message_id = expect_id(body.get("id"), f"{at}/id")
     if message_id is not None:
         if message_id in seen:
-            return  # a checkpoint repeats what stood before
+            return  # checkpoints repeat the messages before them
         seen.add(message_id)
     source.check_fields(
-        body, _BODY, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
+        body, _MESSAGE_FIELDS, at, of="a message", expected="calls in tool_calls, text in content", needs="content"
     )
     if isinstance(kept := body.get("additional_kwargs"), dict):
         kept_at = f"{at}/additional_kwargs"
-        source.check_fields(kept, _KEPT, kept_at, of="additional_kwargs", expected="tool_calls or function_call")
+        source.check_fields(
+            kept, _KNOWN_EXTRAS, kept_at, of="additional_kwargs", expected="tool_calls or function_call"
+        )
     if kind == "human" or (kind == "chat" and body.get("role") in ("user", "human")):
-        conversation.user(said(body.get("content")))
-        _check_parts(source, body.get("content"), f"{at}/content", "a human message")
+        conversation.user(message_text(body.get("content")))
+        _report_parts(source, body.get("content"), f"{at}/content", "a human message")
     elif kind == "ai" or (kind == "chat" and body.get("role") in ("assistant", "ai")):
         conversation.step()
-        _calls(source, conversation, body, at)
+        _read_calls(source, conversation, body, at)
     elif kind in ("tool", "function"):
-        _answer(conversation, body, at)
+        _read_answer(conversation, body, at)
     elif kind not in _KINDS or kind == "chat":
         source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
 
 
-def _calls(source: Source, conversation: Conversation, body: dict[str, Any], at: str) -> None:
-    calls = a_list(body.get("tool_calls"), f"{at}/tool_calls")
+def _read_calls(source: Source, conversation: Conversation, body: dict[str, Any], at: str) -> None:
+    calls = expect_list(body.get("tool_calls"), f"{at}/tool_calls")
     for index, call in enumerate(calls):
         call_at = f"{at}/tool_calls/{index}"
-        call = an_object(call, call_at)
-        name = a_text(call.get("name"), f"{call_at}/name")
-        conversation.call(ToolCall(name, call_at, id_text(call.get("id"), f"{call_at}/id"), call.get("args")))
+        call = expect_object(call, call_at)
+        name = expect_text(call.get("name"), f"{call_at}/name")
+        conversation.call(ToolCall(name, call_at, expect_id(call.get("id"), f"{call_at}/id"), call.get("args")))
     extra = body.get("additional_kwargs")
     if isinstance(extra, dict) and not calls:  # dumps older than tool_calls
-        for index, call in enumerate(a_list(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls")):
-            _old_call(conversation, call, f"{at}/additional_kwargs/tool_calls/{index}")
+        for index, call in enumerate(expect_list(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls")):
+            _read_old_call(conversation, call, f"{at}/additional_kwargs/tool_calls/{index}")
         if isinstance(extra.get("function_call"), dict):
             function_at = f"{at}/additional_kwargs/function_call"
-            name = a_text(extra["function_call"].get("name"), f"{function_at}/name")
+            name = expect_text(extra["function_call"].get("name"), f"{function_at}/name")
             conversation.call(ToolCall(name, function_at, arguments=extra["function_call"].get("arguments")))
     content = body.get("content")
     if not isinstance(content, (str, list)):
-        raise wrong(f"{at}/content", "text or parts", content)
-    _check_parts(source, content, f"{at}/content", "an AI message")
+        raise unexpected_value(f"{at}/content", "text or parts", content)
+    _report_parts(source, content, f"{at}/content", "an AI message")
 
 
-def _check_parts(source: Source, content: Any, at: str, of: str) -> None:
-    """Say which parts of a message's content are of an unknown type."""
+def _report_parts(source: Source, content: Any, at: str, of: str) -> None:
+    """Report the parts of a message's content that are of an unknown type."""
     for index, part in enumerate(content if isinstance(content, list) else []):
-        if isinstance(part, dict) and word(part.get("type")) not in _PARTS:
+        if isinstance(part, dict) and as_word(part.get("type")) not in _PART_TYPES:
             what = f"part of type {part.get('type')!r} in {of}"
             source.not_understood(what, f"{at}/{index}", "a part such as text, image, tool_use, reasoning")
 
 
-def _old_call(conversation: Conversation, call: Any, at: str) -> None:
-    call = an_object(call, at)
-    function = an_object(call.get("function"), f"{at}/function")
-    name = a_text(function.get("name"), f"{at}/function/name")
-    conversation.call(ToolCall(name, at, id_text(call.get("id"), f"{at}/id"), function.get("arguments")))
+def _read_old_call(conversation: Conversation, call: Any, at: str) -> None:
+    call = expect_object(call, at)
+    function = expect_object(call.get("function"), f"{at}/function")
+    name = expect_text(function.get("name"), f"{at}/function/name")
+    conversation.call(ToolCall(name, at, expect_id(call.get("id"), f"{at}/id"), function.get("arguments")))
 
 
-def _answer(conversation: Conversation, body: dict[str, Any], at: str) -> None:
-    call_id = id_text(body.get("tool_call_id"), f"{at}/tool_call_id")
+def _read_answer(conversation: Conversation, body: dict[str, Any], at: str) -> None:
+    call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
     content = body.get("content")
     if content is not None and not isinstance(content, (str, list, dict)):
-        raise wrong(f"{at}/content", "text or parts", content)
+        raise unexpected_value(f"{at}/content", "text or parts", content)
     name = body.get("name") if isinstance(body.get("name"), str) else None
     output = UNANSWERED if content is None else content
     artifact = body.get("artifact")

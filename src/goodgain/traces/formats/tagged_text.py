@@ -1,7 +1,7 @@
 """Tagged text: Search-R1 (`<search>`, `<information>`), Tongyi and WebDancer (`<tool_call>`, `<tool_response>`).
 
-Each `<search>` is a step; an assistant message with `<tool_call>` is one. A trace is one turn. Tags in system and user
-prompts are examples, never calls.
+Each `<search>` is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Tags in system and user
+prompts are examples and not calls.
 """
 
 from __future__ import annotations
@@ -10,40 +10,48 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.conversation import Conversation, has_messages, messages_of, said
-from goodgain.traces.input.beginning import Head
-from goodgain.traces.input.checks import a_text, an_object, word, wrong
+from goodgain.traces.conversations.conversation import (
+    Conversation,
+    find_messages,
+    has_messages,
+    is_message_list,
+    message_text,
+)
+from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
+#: The search of Search-R1, and around what it found.
 _SEARCH = re.compile(r"<search>(?P<query>.*?)</search>", re.DOTALL)
 _INFORMATION = re.compile(r"\s*<information>")
-_INFORMED = "</information>"
+_INFORMATION_END = "</information>"
+#: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
 _CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
-_FOUND = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
-_ANY_TAG = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
+_RESULT_TAGS = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
+_CALL_TAGS = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
 
-#: Tags that a whole text of these dialects has at least one of.
-_DIALECT = re.compile(r"<(?:search|tool_call|answer|think)>")
+#: A text of these dialects has at least one of these tags.
+_KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think)>")
 #: Tags of other dialects around a search or what it found.
 _OTHER_TAG = re.compile(
     r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
 )
 _EXPECTED = "<search> and <information>, or <tool_call> and <tool_response>"
-_MESSAGE = {"role", "content", "reasoning_content"}
+_MESSAGE_FIELDS = {"role", "content", "reasoning_content"}
 
-#: How chat templates mark who speaks.
+#: The marks of who speaks in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
-#: The prompt of Search-R1, where no chat template parts it from the answer.
+#: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer.
 _PROMPT = re.compile(r"\s*Answer the given question\. You must conduct reasoning.*?Question:[^\n]*\n", re.DOTALL)
 
-#: Under which names an object holds a whole tagged text.
-_TEXTS = (
+#: Fields that hold a whole tagged text, the best first.
+_TEXT_FIELDS = (
     "text",
     "response",
     "output",
@@ -54,29 +62,35 @@ _TEXTS = (
     "sequence",
     "full_response",
 )
+#: The tool's name in a call that is not quite JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 
 
-def sniff(head: Head) -> bool:
-    """What an assistant says, or a text, with a search or a call in tags."""
+def sniff(head: FileHead) -> bool:
+    """Return whether an assistant's message, or a text, has a search or a call in tags."""
     if head.kind == "text":
-        return any(_ANY_TAG.search(said) for speaker, said in _spoken(head.text) if speaker == "assistant")
-    records = [head.records] if head.kind == "json" and isinstance(head.value, list) else []
-    return any(_is_tagged(record) for record in [*records, *head.records])
+        return any(
+            _CALL_TAGS.search(speech) for speaker, speech in _split_speeches(head.text) if speaker == "assistant"
+        )
+    return any(_is_tagged(record) for record in head.conversations)
 
 
 def _is_tagged(record: Any) -> bool:
-    if has_messages(record, _is_structured):
+    if has_messages(record, _has_structured_calls):
         return False
     if has_messages(record, _is_tagged_message):
         return True
-    return isinstance(record, dict) and "messages" not in record and any(_tagged_text(record, key) for key in _TEXTS)
+    return (
+        isinstance(record, dict)
+        and "messages" not in record
+        and any(_has_tagged_text(record, key) for key in _TEXT_FIELDS)
+    )
 
 
-def _tagged_text(record: dict[str, Any], key: str) -> bool:
+def _has_tagged_text(record: dict[str, Any], key: str) -> bool:
     text = record.get(key)
     return isinstance(text, str) and any(
-        _ANY_TAG.search(said) for speaker, said in _spoken(text) if speaker == "assistant"
+        _CALL_TAGS.search(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant"
     )
 
 
@@ -86,74 +100,70 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
         return False
     if message.get("role") == "user":
         return content.lstrip().startswith("<tool_response>")
-    return message.get("role") == "assistant" and _ANY_TAG.search(content) is not None
+    return message.get("role") == "assistant" and _CALL_TAGS.search(content) is not None
 
 
-def _is_structured(message: dict[str, Any]) -> bool:
-    """A message that logs its calls in fields of their own: another format, whatever its text says."""
-    return bool(message.get("tool_calls")) or word(message.get("role")) in ("tool", "function") or "type" in message
+def _has_structured_calls(message: dict[str, Any]) -> bool:
+    """Return whether a message has its calls in fields of their own: then it is of another format."""
+    return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
-def independent(_: Head) -> bool:
-    """Each line of a JSON Lines file is a trace of its own."""
+def independent(_: FileHead) -> bool:
+    """Return True: each line of a JSON Lines file is a trace of its own."""
     return True
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """One trace an object, or, in a text, from one system prompt to the next."""
+    """Yield one trace an object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(lambda value, at: _record(source, value, at), is_one=_is_one)
+        yield from source.traces(lambda value, at: _read_record(source, value, at), is_one=is_message_list)
         return
     text = source.text()
-    for start, speeches in _conversations(text):
+    for start, speeches in _split_conversations(text):
         line = text.count("\n", 0, start) + 1
         place = f"{source.path}, line {line}, at "
-        yield from source.numbered(lambda value, at: _speeches(source, value, at), speeches, place)
+        yield from source.read_numbered(lambda value, at: _read_speeches(source, value, at), speeches, place)
 
 
-def _is_one(value: list[Any]) -> bool:
-    return any(isinstance(member, dict) and "role" in member for member in value) or not value
-
-
-def _record(source: Source, value: Any, at: str) -> Trace:
+def _read_record(source: Source, value: Any, at: str) -> Trace:
     if isinstance(value, dict) and "messages" not in value:
-        key = next((key for key in _TEXTS if _tagged_text(value, key)), None)
-        key = key or next((key for key in _TEXTS if isinstance(value.get(key), str)), None)
+        key = next((key for key in _TEXT_FIELDS if _has_tagged_text(value, key)), None)
+        key = key or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
         if key is None:
-            raise wrong(at, f"messages, or a tagged text under {', '.join(_TEXTS)}", value)
-        trace = _speeches(source, list(_spoken(value[key])), f"{at}/{key}")
+            raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
+        trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
         trace.record = value
         return trace
-    messages, messages_at = messages_of(value, at)
-    teller = _Teller(source)
+    messages, messages_at = find_messages(value, at)
+    reader = _SpeechReader(source)
     for index, message in enumerate(messages):
         message_at = f"{messages_at}/{index}"
-        role = a_text(an_object(message, message_at).get("role"), f"{message_at}/role")
-        source.check_fields(message, _MESSAGE, message_at, of="a message", expected=_EXPECTED)
+        role = expect_text(expect_object(message, message_at).get("role"), f"{message_at}/role")
+        source.check_fields(message, _MESSAGE_FIELDS, message_at, of="a message", expected=_EXPECTED)
         content = message.get("content")
         if not isinstance(content, str):
-            raise wrong(f"{message_at}/content", "text", content)
-        teller.tell(role, said(content), message_at)
-    return teller.conversation.trace(at, value)
+            raise unexpected_value(f"{message_at}/content", "text", content)
+        reader.read(role, message_text(content), message_at)
+    return reader.conversation.trace(at, value)
 
 
-def _speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
-    teller = _Teller(source)
+def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
+    reader = _SpeechReader(source)
     for speaker, text in speeches:
-        teller.tell(speaker, text, at)
-    if not any(speaker == "assistant" and _DIALECT.search(text) for speaker, text in speeches):
+        reader.read(speaker, text, at)
+    if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
         source.not_understood("a text without a tag that is known", at, _EXPECTED)
-    return teller.conversation.trace(at)
+    return reader.conversation.trace(at)
 
 
-def _marks(text: str) -> list[re.Match[str]]:
-    """The chat template's marks of who speaks; pages that were found and hold such marks do not speak."""
-    return list(_SPEAKER.finditer(_FOUND.sub(lambda found: " " * len(found.group()), text)))
+def _find_speaker_marks(text: str) -> list[re.Match[str]]:
+    """Return the chat template's marks of who speaks, except those inside results: pages may hold such marks."""
+    return list(_SPEAKER.finditer(_RESULT_TAGS.sub(lambda found: " " * len(found.group()), text)))
 
 
-def _spoken(text: str) -> Iterator[tuple[str, str]]:
-    """Who says what in a text; without a chat template's marks, all but Search-R1's prompt is the assistant's."""
-    marks = _marks(text)
+def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
+    """Yield speaker and text in order; without marks, all but Search-R1's prompt is the assistant's."""
+    marks = _find_speaker_marks(text)
     if not marks:
         prompt = _PROMPT.match(text)
         yield "assistant", text[prompt.end() :] if prompt else text
@@ -161,13 +171,13 @@ def _spoken(text: str) -> Iterator[tuple[str, str]]:
     if text[: marks[0].start()].strip("\ufeff \n\r\t") and not text[: marks[0].start()].strip().startswith("<|"):
         yield "system", text[: marks[0].start()]
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        said = text[mark.end() : following.start() if following else len(text)]
-        yield (mark[1] or mark[2]), _END.sub("", said)
+        speech = text[mark.end() : following.start() if following else len(text)]
+        yield (mark[1] or mark[2]), _END.sub("", speech)
 
 
-def _conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """The conversations in a text and where each begins: at a system prompt; where there is none, at a user."""
-    marks = _marks(text)
+def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """Yield the conversations in a text and where each begins: at a system prompt or, without one, at a user."""
+    marks = _find_speaker_marks(text)
     speakers = {mark[1] or mark[2] for mark in marks}
     opener = "system" if "system" in speakers else "user"
     begins = [mark.start() for mark in marks if (mark[1] or mark[2]) == opener]
@@ -176,11 +186,11 @@ def _conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     begins = [0, *begins[1:]]
     for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
         if text[begin:end].strip():
-            yield begin, list(_spoken(text[begin:end]))
+            yield begin, list(_split_speeches(text[begin:end]))
 
 
-class _Teller:
-    """Tells what is spoken. Everything belongs to one turn: tool responses come in the user's role."""
+class _SpeechReader:
+    """Reports what is spoken to a `Conversation`, in one turn, as tool responses come in the user's role."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -188,31 +198,31 @@ class _Teller:
         self._asked = False
         self._waiting: list[ToolCall] = []
 
-    def tell(self, speaker: str, text: str, at: str) -> None:
-        """What one speaker says."""
+    def read(self, speaker: str, text: str, at: str) -> None:
+        """Return what one speaker says."""
         if speaker == "assistant":
-            self._assistant(text, at)
+            self._read_assistant(text, at)
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
-                self._responses(text, at)
+                self._read_responses(text, at)
             elif text.lstrip().startswith("<tool_response>"):
-                raise wrong(at, "a tool call before this tool response", text)
+                raise unexpected_value(at, "a tool call before this tool response", text)
             elif not self._asked:
                 self.conversation.user(text)
                 self._asked = True
             self._waiting = []
         elif speaker not in ("system", "developer"):
-            raise wrong(at, "system, user or assistant as speaker", speaker)
+            raise unexpected_value(at, "system, user or assistant as speaker", speaker)
 
-    def _assistant(self, text: str, at: str) -> None:
+    def _read_assistant(self, text: str, at: str) -> None:
         position = 0
         self._waiting = []
         rest = ""
         stepped = False
-        while (tag := _ANY_TAG.search(text, position)) is not None:
+        while (tag := _CALL_TAGS.search(text, position)) is not None:
             rest += text[position : tag.start()]
             if tag.group().startswith("<search>"):
-                position = self._search(text, tag.start(), at)
+                position = self._read_search(text, tag.start(), at)
                 stepped = True
                 continue
             if not stepped or not self._waiting:
@@ -220,68 +230,73 @@ class _Teller:
                 stepped = True
             found = _CALL.match(text, tag.start())
             position = found.end() if found else len(text)
-            self._waiting.append(_tool_call(found["call"].strip() if found else "", at))
+            self._waiting.append(_parse_call(found["call"].strip() if found else "", at))
             self.conversation.call(self._waiting[-1])
             inline = _RESPONSE.match(text, position)
-            if inline:  # a log that holds calls and responses in one text
+            if inline:  # the log has calls and responses in one text
                 self._waiting.pop().output = inline[1]
                 position = inline.end()
                 stepped = False
         rest += text[position:]
         for lost in ("<information>", "<search>"):
             if lost in rest:
-                raise wrong(at, "a search in tags and what it found for each <search> and <information>", rest.strip())
+                raise unexpected_value(
+                    at, "a search in tags and what it found for each <search> and <information>", rest.strip()
+                )
         if (other := _OTHER_TAG.search(rest)) is not None:
             self.source.not_understood(f"the tag {other.group()}", at, _EXPECTED)
         if not stepped:
             self.conversation.step()
 
-    def _search(self, text: str, start: int, at: str) -> int:
-        """One search and what was found; tags inside the found pages are no calls."""
+    def _read_search(self, text: str, start: int, at: str) -> int:
+        """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
         search = _SEARCH.match(text, start)
         if search is None:
             return len(text)
         self.conversation.step()
         query = search["query"].strip()
-        found, end = _information(text, search.end())
+        found, end = _read_information(text, search.end())
         self.conversation.call(ToolCall("search", at, queries=(query,), output=found))
         return end
 
-    def _responses(self, text: str, at: str) -> None:
-        """The responses to the calls that wait: one each, or one that is cut off or holds the tag itself."""
+    def _read_responses(self, text: str, at: str) -> None:
+        """Read the responses to the open calls: one each, or a last one that is cut off or holds the tag itself."""
         whole = _RESPONSES.search(text)
         found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
         if len(found) != len(self._waiting):
-            raise wrong(at, f"{len(self._waiting)} tool responses, one for each call", found)
+            raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
         for call, output in zip(self._waiting, found, strict=True):
             call.output = output.strip("\n")
 
 
-def _information(text: str, start: int) -> tuple[Any, int]:
-    """What was found, and where it ends: at the last closing tag before the next search, as pages may hold the tag."""
+def _read_information(text: str, start: int) -> tuple[Any, int]:
+    """Return the results and where they end: at the last closing tag before the next search.
+
+    The last one, because the pages found may hold the tag.
+    """
     opening = _INFORMATION.match(text, start)
     if opening is None:
         return UNANSWERED, start
     begin = opening.end()
     following = [found for found in (text.find(tag, begin) for tag in ("<search>", "<information>")) if found >= 0]
-    end = text.rfind(_INFORMED, begin, min(following, default=len(text)))
+    end = text.rfind(_INFORMATION_END, begin, min(following, default=len(text)))
     if end < 0:
-        end = text.find(_INFORMED, begin)
+        end = text.find(_INFORMATION_END, begin)
     if end < 0:
         return UNANSWERED, len(text)  # cut off
     if "<information>" in text[begin:end]:
-        return UNANSWERED, begin  # the closing tag is damaged: this one closes what a later search found
-    return text[begin:end].strip(), end + len(_INFORMED)
+        return UNANSWERED, begin  # the closing tag is damaged: this one closes the results of a later search
+    return text[begin:end].strip(), end + len(_INFORMATION_END)
 
 
-def _tool_call(text: str, at: str) -> ToolCall:
-    """The call that stands in a tag: JSON, or what its reader took for JSON (single quotes, a comma too many)."""
+def _parse_call(text: str, at: str) -> ToolCall:
+    """Read the call in a tag: JSON, or nearly JSON (single quotes, a comma too many), as agents accept both."""
     try:
         value = loads(text)
     except NotJSONError:
         name = _NAME.search(text)
         if name is None:
-            raise wrong(at, "a tool call with a name", text) from None
+            raise unexpected_value(at, "a tool call with a name", text) from None
         return ToolCall(name[1], at, arguments=text)
-    call = an_object(value, at)
-    return ToolCall(a_text(call.get("name"), f"{at}, name"), at, arguments=call.get("arguments"))
+    call = expect_object(value, at)
+    return ToolCall(expect_text(call.get("name"), f"{at}, name"), at, arguments=call.get("arguments"))

@@ -1,1 +1,1 @@
-"""From files to the documents in them, each with its place."""
+"""Reads files of traces: their JSON documents one by one, each with its place for error messages."""

@@ -1,4 +1,4 @@
-"""Taking a value from a log as what it must be, or saying where it stands and what was found instead."""
+"""Checks of the values in a log: each returns the value with its type, or raises an error that names the place."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ from typing import Any
 
 from goodgain.errors import InputError
 
-__all__ = ["a_list", "a_text", "an_object", "id_text", "kind_of", "number", "optional_text", "place", "word", "wrong"]
+__all__ = [
+    "as_number",
+    "as_word",
+    "describe",
+    "expect_id",
+    "expect_list",
+    "expect_object",
+    "expect_optional_text",
+    "expect_text",
+    "format_place",
+    "unexpected_value",
+]
 
 _REMEDY = "correct or leave out the file, name its format with format=, or pass over such traces with errors='skip'"
 
 
-def place(at: str) -> str:
-    """A place as errors name it; the top of a document has no pointer."""
+def format_place(at: str) -> str:
+    """Return a place as errors name it: without the `, at ` that is left where no JSON pointer follows."""
     return at.removesuffix(", at ")
 
 
-def kind_of(value: Any) -> str:
-    """What a value is, in words for an error."""
+def describe(value: Any) -> str:
+    """Return a short description of a value, for an error."""
     match value:
         case None:
             return "null"
@@ -36,61 +47,71 @@ def kind_of(value: Any) -> str:
             return type(value).__name__
 
 
-def wrong(at: str, expected: str, found: Any, remedy: str = _REMEDY) -> InputError:
-    """The error for a value that is not what the format says."""
-    return InputError(f"{place(at)}: expected {expected}, found {kind_of(found)}; {remedy}")
+def unexpected_value(at: str, expected: str, found: Any, remedy: str = _REMEDY) -> InputError:
+    """Return the error to raise for a value that is not what the format says."""
+    return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
 
 
-def a_list(value: Any, at: str) -> list[Any]:
-    """A list; null and nothing are an empty one."""
+def expect_list(value: Any, at: str) -> list[Any]:
+    """Return a list; null becomes an empty one.
+
+    Raises:
+        InputError: the value is something else; so in all functions below.
+    """
     if value is None:
         return []
     if not isinstance(value, list):
-        raise wrong(at, "a list", value)
+        raise unexpected_value(at, "a list", value)
     return value
 
 
-def an_object(value: Any, at: str) -> dict[str, Any]:
-    """An object with named fields."""
+def expect_object(value: Any, at: str) -> dict[str, Any]:
+    """Return a JSON object."""
     if not isinstance(value, dict):
-        raise wrong(at, "an object", value)
+        raise unexpected_value(at, "an object", value)
     return value
 
 
-def a_text(value: Any, at: str) -> str:
-    """A text that is there."""
+def expect_text(value: Any, at: str) -> str:
+    """Return a text, which must be there."""
     if not isinstance(value, str):
-        raise wrong(at, "text", value)
+        raise unexpected_value(at, "text", value)
     return value
 
 
-def optional_text(value: Any, at: str) -> str | None:
-    """A text, or None where there is none."""
+def expect_optional_text(value: Any, at: str) -> str | None:
+    """Return a text, or None for null."""
     if value is None or isinstance(value, str):
         return value
-    raise wrong(at, "text", value)
+    raise unexpected_value(at, "text", value)
 
 
-def word(value: Any, default: str = "") -> str:
-    """A word such as a type or role, to look up in a table; what is no text becomes one that no table has."""
+def as_word(value: Any, default: str = "") -> str:
+    """Return a word such as a type or role, to look up in a table.
+
+    What is not text becomes a word that no table has: a list or an object cannot be looked up in a set.
+    """
     if value is None:
         return default
-    return value if isinstance(value, str) else f"<{kind_of(value)}>"
+    return value if isinstance(value, str) else f"<{describe(value)}>"
 
 
-def id_text(value: Any, at: str) -> str | None:
-    """An id: text or a whole number; None where there is none, or an empty one."""
+def expect_id(value: Any, at: str) -> str | None:
+    """Return an id as text, from text or a whole number; None for null and for an empty text."""
     if isinstance(value, str):
         return value or None
     if value is None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise wrong(at, "an id (text or a whole number)", value)
+    raise unexpected_value(at, "an id (text or a whole number)", value)
 
 
-def number(value: Any) -> float | None:
-    """A finite number, also one written as text; anything else is none, as scores decide nothing."""
+def as_number(value: Any) -> float | None:
+    """Return a finite number, also from text; None for anything else.
+
+    It raises nothing: only scores are read with it, and a run without scores is a run.
+    """
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             found = float(value)

@@ -1,4 +1,4 @@
-"""JSON text to values: quick, bounded in depth, and kind to the NaN that Python writes."""
+"""Parses JSON text: quickly, to a bounded depth, and with the NaN that Python writes."""
 
 from __future__ import annotations
 
@@ -7,42 +7,43 @@ from typing import Any
 
 import orjson
 
-__all__ = ["NotJSONError", "concatenated", "loads"]
+__all__ = ["NotJSONError", "loads", "parse_concatenated"]
 
-_MANY = 100_000
+#: More values in a row than this are not read: the text is hostile, or is not a tool's output.
+_MAX_VALUES = 100_000
 
 
 class NotJSONError(ValueError):
-    """The text is no JSON; the message says why and where in the text."""
+    """Raised for a text that is not JSON; the message says why, and where in the text."""
 
 
 def loads(text: str | bytes | memoryview) -> Any:
-    """The value a JSON text holds; NaN and Infinity, which no JSON has but Python writes, are null.
+    """Parse a JSON text. NaN and Infinity, which Python writes although JSON lacks them, become None.
 
     Raises:
-        NotJSONError: it holds none, nests over 1,000 deep, or holds half a character (a lone surrogate).
+        NotJSONError: the text is not JSON, nests over 1,000 deep, or has a lone surrogate (half a character).
     """
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        # json is asked only where it can say more: it is slow, and lets half characters through.
+        # json is tried only where it can read more than orjson: it is slow, and lets lone surrogates through.
         words = ("NaN", "Infinity") if isinstance(text, str) else (b"NaN", b"Infinity")
         if isinstance(text, memoryview) or not any(word in text for word in words):  # type: ignore[operator]  # words are of its type
             raise NotJSONError(str(error)) from None
     try:
         value = json.loads(text, parse_constant=lambda _: None)
-        orjson.dumps(value)
+        orjson.dumps(value)  # refuses what orjson.loads would have refused: lone surrogates, too deep nesting
     except (ValueError, RecursionError, TypeError) as error:
         raise NotJSONError(str(error)) from None
     return value
 
 
-def concatenated(text: str) -> list[Any] | None:
-    """The values of `{..}{..}` or `[..] [..]`, with nothing but white space and commas between; else None."""
+def parse_concatenated(text: str) -> list[Any] | None:
+    """Parse values that follow each other, as `{..}{..}` or `[..], [..]`; None if the text is anything else."""
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
     at = 0
-    while len(values) <= _MANY:
+    while len(values) <= _MAX_VALUES:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
         if at == len(text):
@@ -56,6 +57,6 @@ def concatenated(text: str) -> list[Any] | None:
         values.append(value)
     try:
         orjson.dumps(values)
-    except TypeError:  # half characters, or nested too deep
+    except TypeError:  # a lone surrogate, or nested too deep
         return None
     return values if len(values) > 1 else None

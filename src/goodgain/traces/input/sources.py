@@ -1,4 +1,4 @@
-"""A file of traces, opened: its documents one by one, and where in the file each of them stands."""
+"""A file of traces as a format reads it: its documents one by one, and where in the file each of them stands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import zstandard
 
 from goodgain.errors import InputError
 from goodgain.files.opening import JSON_LINES, open_stream, plain_name
-from goodgain.traces.input.beginning import HEAD_SIZE, Head
-from goodgain.traces.input.checks import place
+from goodgain.traces.input.checks import format_place
+from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
 from goodgain.traces.input.json_text import NotJSONError, loads
-from goodgain.traces.model import Trace, Unknown
+from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
@@ -24,11 +24,12 @@ __all__ = ["ENDINGS", "Source", "base_name", "read_head"]
 
 #: How the names of files of traces end, before `.gz` and `.zst`.
 ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval")
+#: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
-_LARGEST = 1 << 30
-#: Fields that hold neither a call nor a result nor an answer, whoever writes them.
-_ASIDE = {
+_MAX_BYTES = 1 << 30
+#: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
+_METADATA_FIELDS = {
     *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
     *("name", "_name", "model", "model_name", "provider", "author", "sender", "recipient", "agent", "version", "index"),
     *("status", "finish_reason", "stop_reason", "stop_sequence", "stop_details", "end_turn", "weight", "train"),
@@ -37,51 +38,52 @@ _ASIDE = {
     *("latency", "duration", "timing", "tokens", "token_ids", "prompt_token_ids", "token_count", "feedback", "tags"),
     *("cache_control", "response_metadata", "context_management", "container"),
 }
-#: So many things that are not understood are kept of one trace: logs are hostile input.
-_MOST_UNKNOWN = 1000
+#: At most so many things that are not understood are kept of one trace: hostile input must not fill the memory.
+_MAX_UNKNOWN = 1000
 
 
 def base_name(path: Path) -> str:
-    """The file's name without what says how it is written: `q12.json.gz` -> `q12`."""
+    """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
     name = plain_name(path.name)
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)] or name
 
 
-def read_head(path: Path) -> Head:
-    """The beginning of a file."""
+def read_head(path: Path) -> FileHead:
+    """Read the first 256 KiB of a file."""
     with open_stream(path) as file:
         raw = file.read(HEAD_SIZE + 1)
-    return Head(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+    return FileHead(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """A file in an archive, also where it is compressed with Zstandard, which zipfile has from Python 3.14 on."""
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
     archive.fp.seek(info.header_offset)
     header = archive.fp.read(_ZIP_HEADER)
     if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
         raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
+    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which stand between header and data.
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     archive.fp.seek(lengths, 1)
     packed = archive.fp.read(info.compress_size)
     with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-        content = stream.read(info.file_size + 1)  # no more than the archive says, whatever the data say
+        content = stream.read(info.file_size + 1)  # at most one byte more than the archive says: a bomb stops there
     if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{info.filename} is damaged")
     return content
 
 
-def _is_text_alone(value: Any) -> bool:
-    """Whether a value is a list of nothing but parts of text."""
+def _is_only_text(value: Any) -> bool:
+    """Return whether a value is a list of text parts only."""
     return isinstance(value, list) and all(
         isinstance(part, dict) and part.get("type") in ("text", "step-start") for part in value
     )
 
 
 class Source:
-    """One file as a format reads it, or a range of the lines of one.
+    """One file as a format reads it, or a range of its lines.
 
     Attributes:
         path: the file; `name` is its base name, which query ids are made of.
@@ -89,11 +91,11 @@ class Source:
         reranked: whether a reranker's list replaces its retriever's.
         is_search: which tools are searches, by the caller's choice or by their names.
         summary: where what is left out is counted.
-        read: how many bytes of lines were read so far.
+        bytes_read: how many bytes of lines were read so far.
     """
 
     def __init__(
-        self, path: Path, head: Head, summary: Summary, *,
+        self, path: Path, head: FileHead, summary: Summary, *,
         citations: bool = False, reranked: bool = False, skip: bool = False, is_search: ToolPredicate = is_search_tool,
         span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
     ) -> None:  # fmt: skip
@@ -103,8 +105,8 @@ class Source:
         self.citations = citations
         self.reranked = reranked
         self.is_search = is_search
-        self.read = 0
-        self._unknown: list[Unknown] = []
+        self.bytes_read = 0
+        self._unknown: list[UnknownItem] = []
         self._skip = skip
         self._span = span
         self._line = first_line
@@ -112,13 +114,13 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The file's name without its endings."""
+        """The file's name without its endings, of which query ids are made."""
         return base_name(self.path)
 
     def documents(self) -> Iterator[tuple[Any, str]]:
-        """The values in the file, each with its place: of JSON the one, of JSON Lines one a line."""
+        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines."""
         if self.head.kind == "jsonl":
-            yield from self._lines()
+            yield from self._read_lines()
             return
         at = f"{self.path}, at "
         try:
@@ -127,56 +129,58 @@ class Source:
             raise InputError(f"{self.path}: is not JSON to its end ({error}); is it cut off?") from None
         yield value, at
 
-    def _lines(self) -> Iterator[tuple[Any, str]]:
+    def _read_lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self._span or (0, None)
         with open_stream(self.path) as file:
             if start:
                 file.seek(start)
-            while end is None or start + self.read < end:
-                line = file.readline(_LARGEST)
+            while end is None or start + self.bytes_read < end:
+                line = file.readline(_MAX_BYTES)
                 if not line:
                     break
-                self.read += len(line)
+                self.bytes_read += len(line)
                 at, self._line = f"{self.path}, line {self._line}, at ", self._line + 1
-                if len(line) >= _LARGEST:
-                    raise InputError(f"{place(at)}: the line is longer than 1 GiB; write one trace a line")
+                if len(line) >= _MAX_BYTES:
+                    raise InputError(f"{format_place(at)}: the line is longer than 1 GiB; write one trace a line")
                 if line.isspace():
                     continue
                 try:
-                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.read == len(line) else line)
+                    value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.bytes_read == len(line) else line)
                 except NotJSONError as error:
-                    self._pass_over(InputError(f"{place(at)}: is not JSON ({error}); is the file cut off there?"))
-                    self._number += 1
+                    self._raise_or_skip(
+                        InputError(f"{format_place(at)}: is not JSON ({error}); is the file cut off there?")
+                    )
+                    self._number += 1  # the line counts, so that the traces after it keep their numbers
                     continue
                 yield value, at
 
     def bytes(self) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
         with open_stream(self.path) as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
             raise InputError(
                 f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line"
             )
         return content.removeprefix(b"\xef\xbb\xbf")
 
     def text(self) -> str:
-        """The whole file as text."""
+        """Read the whole file as text."""
         try:
             return self.bytes().decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"{self.path}: is no UTF-8 text at byte {error.start}; write it as UTF-8") from None
+            raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
-    def members(self) -> Iterator[tuple[Any, str]]:
-        """The JSON files in an archive, in the order of their names, each with its name."""
+    def read_members(self) -> Iterator[tuple[Any, str]]:
+        """Yield the value of each JSON file in an archive with the file's name, in the order of names."""
         try:
             with zipfile.ZipFile(self.path) as archive:
                 for info in sorted(archive.infolist(), key=lambda info: info.filename):
                     if not info.filename.endswith(".json"):
                         continue
-                    if info.file_size > _LARGEST:
+                    if info.file_size > _MAX_BYTES:
                         raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
-                    yield loads(_member(archive, info)), info.filename
+                    yield loads(_read_member(archive, info)), info.filename
         except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
         except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:
@@ -185,65 +189,67 @@ class Source:
             ) from None
 
     def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
-        """The traces of a file: one, or numbered ones in a list or in JSON Lines.
+        """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
 
-        `one` makes a trace of a value; `is_one` tells a list that is one trace from a list of traces.
+        Args:
+            one: makes a trace of a value and its place.
+            is_one: says whether a list is one trace (a list of messages) rather than a list of traces.
         """
         for value, at in self.documents():
             if self.head.kind == "jsonl":
-                yield from self.numbered(one, value, at)
+                yield from self.read_numbered(one, value, at)
             elif isinstance(value, list) and not is_one(value):
                 for index, member in enumerate(value):
-                    yield from self.numbered(one, member, f"{at}/{index}")
+                    yield from self.read_numbered(one, member, f"{at}/{index}")
             else:
-                with self.tolerating():
+                with self.handle_errors():
                     if (trace := one(value, at)) is not None:
                         yield trace
 
-    def numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
-        """A trace of a container, with its number; traces left out keep theirs."""
+    def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
+        """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
         number, self._number = self._number, self._number + 1
-        with self.tolerating():
+        with self.handle_errors():
             if (trace := one(value, at)) is not None:
                 trace.number = number
                 yield trace
 
     @contextmanager
-    def tolerating(self) -> Iterator[None]:
-        """Pass over what raises an InputError inside, and count it, if the caller asked for errors='skip'."""
+    def handle_errors(self) -> Iterator[None]:
+        """Catch and count an InputError raised inside if the caller asked for errors='skip'; else let it through."""
         try:
             yield
         except InputError as error:
-            self._pass_over(self._with_cause(error))
+            self._raise_or_skip(self._add_cause(error))
 
-    def _with_cause(self, error: InputError) -> InputError:
-        """An error in a trace of which something before was not understood names that, too: it may be the cause."""
+    def _add_cause(self, error: InputError) -> InputError:
+        """Return the error with the first thing that was not understood before it in the trace: the likely cause."""
         if not self._unknown:
             return error
         first = self._unknown[0]
-        return InputError(f"{error} (before it, at {place(first.at)}: {first.what} is not understood)")
+        return InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
 
-    def _pass_over(self, error: InputError) -> None:
+    def _raise_or_skip(self, error: InputError) -> None:
         if not self._skip:
             raise error
-        self._unknown.clear()  # it stands in the trace that is left out
-        self.summary.skip(error)
+        self._unknown.clear()  # these items stand in the trace that is left out
+        self.summary.count_error(error)
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Say that the trace being read has an item of an unknown kind, or something that is not read.
+        """Record that the trace being read has an item of an unknown kind, or something that is not read.
 
         Args:
             what: the kind, for counting: the same words for all items of it.
             at: the place of this one.
-            expected: what the format has there.
+            expected: what the format has in its place.
         """
-        if len(self._unknown) < _MOST_UNKNOWN:
-            self._unknown.append(Unknown(what, at or f"{self.path}, at ", expected))
+        if len(self._unknown) < _MAX_UNKNOWN:
+            self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
     def check_fields(
         self, item: dict[str, Any], known: set[str], at: str, *, of: str, expected: str, needs: str | None = None
     ) -> None:
-        """Say which fields of an item could hold a call, a result or an answer and are not known to the format.
+        """Record the fields of an item that the format does not know and that could hold a call, result or answer.
 
         These are unknown fields with a list or an object in them that is more than text; in an item that lacks its
         content (`needs`), also those with text.
@@ -260,19 +266,19 @@ class Source:
             return
         lacks = needs is not None and item.get(needs) is None
         for key, value in item.items():
-            if key in known or key in _ASIDE:
+            if key in known or key in _METADATA_FIELDS:
                 continue
-            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_text_alone(value):
+            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_only_text(value):
                 self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
-    def take_unknown(self) -> tuple[Unknown, ...]:
-        """Hand out what was not understood since this was last asked for: it belongs to the trace just read."""
+    def take_unknown(self) -> tuple[UnknownItem, ...]:
+        """Return what was not understood since the last call, which belongs to the trace just read."""
         if not self._unknown:
             return ()
         taken = tuple(self._unknown)
         self._unknown.clear()
         return taken
 
-    def passed_over(self) -> None:
-        """Count an exchange with another endpoint."""
+    def count_other_endpoint(self) -> None:
+        """Count an exchange with another endpoint, which is not read."""
         self.summary.passed_over += 1

@@ -1,1 +1,1 @@
-"""Spans of OpenTelemetry, and the conversations that they make."""
+"""Reads spans of OpenTelemetry, and groups them to turns and conversations."""

@@ -1,23 +1,27 @@
-"""Which spans make a turn, and which turns a conversation: roots, sessions, and what was said in them."""
+"""Groups spans to turns (a root span and all below it), and turns to conversations (one session)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.conversation import metadata_query_id, said
-from goodgain.traces.input.checks import place
+from goodgain.traces.conversations.conversation import find_query_id, message_text
+from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
-from goodgain.traces.otel.spans import Attributes, Span, spans_of
+from goodgain.traces.otel.spans import Attributes, Span, read_spans
 
-__all__ = ["SEARCH_KINDS", "Root", "conversations", "loaded", "roots_of"]
+__all__ = ["SEARCH_KINDS", "Root", "find_roots", "parse_if_json", "split_session"]
 
-#: Kinds of spans that hold what a search found.
+#: Kinds of spans that hold results.
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
-#: What a turn does not begin with, unless there is nothing else.
-_LEAVES = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
-_KEPT_OF_OTHERS = ("session.id", "metadata", "gen_ai.conversation.id")
+#: Kinds of spans that begin a turn only if the trace has no other root.
+_LEAF_KINDS = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
+#: Attributes kept of spans that do not hold results: they name the session or the query.
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id")
+
+#: The attribute under which `_drop_bodies` keeps what was read from a span; no log has one of this name.
+_MESSAGES = "goodgain.messages"
 
 
 class Root:
@@ -30,35 +34,35 @@ class Root:
         self.trace_id = top.trace_id
         self.start, self.order = self.spans[0].start, self.spans[0].order
         rooted = [top, *(span for span in self.spans if span is not top)]
-        self.session = next(filter(None, (_session(span) for span in rooted)), None)
-        self.query_id = next(filter(None, (_query_id(span) for span in rooted)), None)
-        self.history, self.question = _heard(rooted)
+        self.session = next(filter(None, (_read_session_id(span) for span in rooted)), None)
+        self.query_id = next(filter(None, (_read_query_id(span) for span in rooted)), None)
+        self.history, self.question = _read_history(rooted)
 
 
-def roots_of(source: Source) -> list[Root]:
-    """The roots of a file. Spans whose parent the file lacks belong to their trace's root."""
+def find_roots(source: Source) -> list[Root]:
+    """Return the roots in a file. A span whose parent is not in the file belongs to its trace's root."""
     traces: dict[str, list[Span]] = {}
     count = 0
     for value, at in source.documents():
-        with source.tolerating():
-            for span in spans_of(value, at, count):
+        with source.handle_errors():
+            for span in read_spans(value, at, count):
                 traces.setdefault(span.trace_id, []).append(span)
                 count += 1
-                _lighten(span)
+                _drop_bodies(span)
     roots = []
     for spans in traces.values():
         tops = [span for span in spans if span.parent_id is None]
-        tops = _beginnings([span for span in tops if span.kind not in _LEAVES] or tops)
+        tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
         if len(tops) < 2:
             roots.append(Root(spans, tops[0] if tops else min(spans, key=lambda span: (span.start, span.order))))
             continue
-        below = _tops(spans, tops)
+        below = _assign_roots(spans, tops)
         roots += [Root([span for span in spans if below[span.span_id] is top], top) for top in tops]
     return roots
 
 
-def _beginnings(tops: list[Span]) -> list[Span]:
-    """Those roots of a trace that begin when the one before has ended: others have lost their parent."""
+def _select_turn_roots(tops: list[Span]) -> list[Span]:
+    """Return the roots of a trace that begin after the one before has ended; others are spans without their parent."""
     found: list[Span] = []
     for top in sorted(tops, key=lambda span: (span.start, span.order)):
         if not found or top.start > found[-1].end:
@@ -66,20 +70,23 @@ def _beginnings(tops: list[Span]) -> list[Span]:
     return found
 
 
-def _lighten(span: Span) -> None:
-    """Drop what a span says beyond need, once it is known what was said to a model and which tools it called."""
+def _drop_bodies(span: Span) -> None:
+    """Replace the attributes of a span without results by what is needed of them: its messages and tool calls.
+
+    The bodies of model calls are most of a log, and would fill the memory until the last span is read.
+    """
     if span.kind in SEARCH_KINDS:
         return
-    kept = {key: span.get(key) for key in _KEPT_OF_OTHERS if span.get(key) is not None}
+    kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
     if span.kind == "LLM" or span.parent_id is None:
-        kept["heard"] = _messages_of(span)
+        kept[_MESSAGES] = _read_messages(span)
     if span.kind == "LLM":
-        kept["calls"] = list({str(call["id"]): call for call in _model_calls(span)}.values())
+        kept["calls"] = list({str(call["id"]): call for call in _find_model_calls(span)}.values())
     span.attributes = kept
 
 
-def _tops(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
-    """For every span the root it stands below; the first root where its parents are missing."""
+def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
+    """Return the root above each span; the first root for a span whose parents are missing."""
     by_id = {span.span_id: span for span in spans}
     found: dict[str, Span] = {top.span_id: top for top in tops}
     for span in spans:
@@ -93,10 +100,10 @@ def _tops(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
     return found
 
 
-def conversations(roots: list[Root]) -> Iterator[list[Root]]:
-    """The roots of a session as turns of one conversation, or as queries of their own.
+def split_session(roots: list[Root]) -> Iterator[list[Root]]:
+    """Yield the roots of a session: together as turns of one conversation, or apart as several queries.
 
-    They are queries if they name different ones and none was given what was asked in an earlier one.
+    They are several queries if they name different ones, and no root's history has the question of an earlier root.
     """
     named = {root.query_id for root in roots if root.query_id is not None}
     continued = any(
@@ -113,7 +120,7 @@ def conversations(roots: list[Root]) -> Iterator[list[Root]]:
     yield from queries.values()
 
 
-def _session(span: Span) -> str | None:
+def _read_session_id(span: Span) -> str | None:
     for name in ("session.id", "gen_ai.conversation.id"):
         value = span.get(name)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
@@ -121,61 +128,61 @@ def _session(span: Span) -> str | None:
     return None
 
 
-def _query_id(span: Span) -> str | None:
-    metadata = loaded(span.get("metadata"))
-    return metadata_query_id(metadata, f"{place(span.at)}/attributes/metadata")
+def _read_query_id(span: Span) -> str | None:
+    metadata = parse_if_json(span.get("metadata"))
+    return find_query_id(metadata, f"{format_place(span.at)}/attributes/metadata")
 
 
-def _messages_of(span: Span) -> tuple[list[str], str]:
-    """What was said before, and the user's question, in what a span was given."""
-    if "heard" in span.attributes:
-        return span.attributes["heard"]  # type: ignore[no-any-return]  # put there by _lighten
+def _read_messages(span: Span) -> tuple[list[str], str]:
+    """Read the texts before the user's question, and the question, from a span's input."""
+    if _MESSAGES in span.attributes:
+        return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = [
         (
             str(message.get("message.role", message.get("role"))),
-            said(message.get("message.content", message.get("content"))),
+            message_text(message.get("message.content", message.get("content"))),
         )
-        for message in span.all("llm.input_messages")
+        for message in span.get_objects("llm.input_messages")
     ]
     if not messages:
-        given = loaded(span.get("gen_ai.input.messages") or span.get("input.value"))
+        given = parse_if_json(span.get("gen_ai.input.messages") or span.get("input.value"))
         held = given.get("messages") if isinstance(given, dict) else given
         if isinstance(held, list) and len(held) == 1 and isinstance(held[0], list):
             held = held[0]
         if not isinstance(held, list):
             return [], given if isinstance(given, str) else ""
-        messages = [_role_and_text(message) for message in held if isinstance(message, dict)]
+        messages = [_read_role_and_text(message) for message in held if isinstance(message, dict)]
     asked = [index for index, (role, _) in enumerate(messages) if role in ("user", "human")]
     if not asked:
         return [], ""
     return [text for _, text in messages[: asked[-1]] if text], messages[asked[-1]][1]
 
 
-def _role_and_text(message: Attributes) -> tuple[str, str]:
-    """Role and words of a message in the shapes frameworks give their root spans."""
+def _read_role_and_text(message: Attributes) -> tuple[str, str]:
+    """Read role and text of a message in one of the shapes that frameworks use in their root spans."""
     body = message.get("data", message.get("kwargs", message))
     body = body if isinstance(body, dict) else message
     role = message.get("role", body.get("type", message.get("type")))
     parts = body.get("parts")
     content = [part.get("content") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else None
-    return str(role), said(content if content is not None else body.get("content"))
+    return str(role), message_text(content if content is not None else body.get("content"))
 
 
-def _heard(spans: list[Span]) -> tuple[set[str], str]:
-    """All that the root, or the first model call below it, was given from before, and the question it was asked."""
+def _read_history(spans: list[Span]) -> tuple[set[str], str]:
+    """Read the earlier texts and the question from the root's input and from that of the first model call."""
     first = next((span for span in spans[1:] if span.kind == "LLM"), None)
     history: set[str] = set()
     question = ""
     for span in (spans[0], *([first] if first else [])):
-        before, asked = _messages_of(span)
+        before, asked = _read_messages(span)
         history.update(before)
         question = question or asked
     return history, question
 
 
-def _model_calls(span: Span) -> Iterator[Attributes]:
-    """The tool calls in what a model answered."""
-    for index, message in enumerate(span.all("llm.output_messages")):
+def _find_model_calls(span: Span) -> Iterator[Attributes]:
+    """Yield the tool calls in a model's answer."""
+    for index, message in enumerate(span.get_objects("llm.output_messages")):
         calls: dict[str, Attributes] = {}
         for key, value in message.items():
             _, marked, rest = key.partition("tool_calls.")
@@ -187,7 +194,7 @@ def _model_calls(span: Span) -> Iterator[Attributes]:
             if isinstance(name, str):
                 call_id = call.get("id") or f"{span.span_id} {index} {number}"
                 yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
-    given = loaded(span.get("gen_ai.output.messages"))
+    given = parse_if_json(span.get("gen_ai.output.messages"))
     for index, message in enumerate(given if isinstance(given, list) else []):
         parts = message.get("parts") if isinstance(message, dict) else None
         for place_of_part, part in enumerate(parts if isinstance(parts, list) else []):
@@ -196,8 +203,8 @@ def _model_calls(span: Span) -> Iterator[Attributes]:
                 yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
 
 
-def loaded(value: Any) -> Any:
-    """A value that may be written as JSON text."""
+def parse_if_json(value: Any) -> Any:
+    """Return a value, parsed if it is JSON text."""
     if isinstance(value, str):
         try:
             return loads(value)

@@ -1,7 +1,4 @@
-"""OpenTelemetry spans in the dumps people have, as one record: what it did, when, below which span, with what.
-
-Only what searches need is kept of a span; bodies of model calls are dropped as soon as they are read.
-"""
+"""Reads OpenTelemetry spans from the dumps in use (OTLP JSON, OpenInference, Phoenix) into one record."""
 
 from __future__ import annotations
 
@@ -14,14 +11,16 @@ from typing import Any
 
 import msgspec
 
-from goodgain.traces.input.checks import a_list, a_text, an_object, wrong
+from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.json_text import NotJSONError, loads
 
-__all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "is_span", "is_spans", "spans_of"]
+__all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "has_spans", "is_span", "read_spans"]
 
 Attributes = dict[str, Any]
 
+#: The number in `llm.input_messages.0.content`.
 _INDEX = re.compile(r"\d{1,5}")
+#: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
     "retrieval": "RETRIEVER",
@@ -30,25 +29,27 @@ _KINDS = {
     "embeddings": "EMBEDDING",
     "vector_db_retrieve": "RETRIEVER",
 }
-#: Attributes by which other vocabularies name a tool. Such a tool's answer is not read.
+#: Attributes that name a tool in other vocabularies, whose answers are not read.
 OTHER_TOOL_NAMES = ("ai.toolCall.name", "traceloop.entity.name")
-#: Traceloop's kinds of spans that hold no answer of a tool.
+#: The kind of span for each of Traceloop's kinds.
 _TRACELOOP = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
-#: Kinds of OpenInference, and operations of the GenAI conventions, of which none but the first four holds results.
+#: Kinds of OpenInference, and operations of the GenAI conventions. Only the first four can hold a search.
 _KNOWN = {
     *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
     *("CREATE_AGENT", "INVOKE_WORKFLOW", "SEARCH_MEMORY", "CREATE_MEMORY", "UPDATE_MEMORY", "UPSERT_MEMORY"),
     *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN"),
 }
-#: Kinds that say nothing: those of OpenTelemetry itself, and that of instrumentation that does not know.
-_SILENT = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
-#: Attributes that only spans of models, tools, retrievers and rerankers have, in the vocabularies there are.
-_TELLING = re.compile(
+#: Kinds that say nothing about searches: OpenTelemetry's own, and those of instrumentation that does not know.
+_EMPTY_KINDS = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
+#: Attributes that only spans of models, tools, retrievers and rerankers have, in all vocabularies in use.
+_SEARCH_ATTRIBUTES = re.compile(
     r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)(?:\..|$)|.*(?:tool_?call|retriev)",
     re.IGNORECASE,
 )
+#: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_DEEPEST = 20
+#: Attributes nested deeper are dropped, so that reading hostile logs ends.
+_MAX_DEPTH = 20
 
 
 class Span(msgspec.Struct):
@@ -58,7 +59,7 @@ class Span(msgspec.Struct):
         kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
         start, end: nanoseconds; the end is 0 where the log lacks it.
         order: its place in the file.
-        unknown: what of it is not understood, empty where all is.
+        unknown: what is not understood of it; empty if all is.
     """
 
     trace_id: str
@@ -75,7 +76,7 @@ class Span(msgspec.Struct):
     unknown: str = ""
 
     def get(self, name: str) -> Any:
-        """The value of an attribute, be they flat with dots or nested; None where there is none."""
+        """Return the value of an attribute, flat with dots or nested; None if the span lacks it."""
         if name in self.attributes:
             return self.attributes[name]
         if (flat := f"attributes.{name}") in self.attributes:
@@ -85,8 +86,8 @@ class Span(msgspec.Struct):
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    def all(self, name: str) -> list[Attributes]:
-        """The objects that `name.0.x`, `name.1.x` ... describe, or that stand as a list under `name`, keys flat."""
+    def get_objects(self, name: str) -> list[Attributes]:
+        """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
         nested = self.get(name)
         if isinstance(nested, str):
             try:
@@ -94,7 +95,7 @@ class Span(msgspec.Struct):
             except NotJSONError:
                 nested = None
         if isinstance(nested, list):
-            return [_flat(member) for member in nested if isinstance(member, dict)]
+            return [_flatten(member) for member in nested if isinstance(member, dict)]
         found: dict[int, Attributes] = {}
         for key, value in self.attributes.items():
             prefix, _, rest = key.removeprefix("attributes.").partition(f"{name}.")
@@ -104,19 +105,19 @@ class Span(msgspec.Struct):
         return [found[index] for index in sorted(found)]
 
 
-def _flat(value: Attributes, prefix: str = "", depth: int = _DEEPEST) -> Attributes:
-    """Nested objects as one, their keys joined by dots."""
+def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
+    """Return nested objects as one object, with their keys joined by dots. Metadata stay as they are."""
     flat: Attributes = {}
     for key, member in value.items():
         if isinstance(member, dict) and depth and key != "metadata":
-            flat.update(_flat(member, f"{prefix}{key}.", depth - 1))
+            flat.update(_flatten(member, f"{prefix}{key}.", depth - 1))
         else:
             flat[f"{prefix}{key}"] = member
     return flat
 
 
-def is_spans(record: Any) -> bool:
-    """Whether an object is a span, or holds spans as OTLP or Phoenix do."""
+def has_spans(record: Any) -> bool:
+    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
     if not isinstance(record, dict):
         return False
     held = record.get("spans", record.get("data"))
@@ -125,7 +126,7 @@ def is_spans(record: Any) -> bool:
 
 
 def is_span(record: Any) -> bool:
-    """Whether an object is one span."""
+    """Return whether an object is one span."""
     if not isinstance(record, dict):
         return False
     context = record.get("context")
@@ -136,18 +137,18 @@ def is_span(record: Any) -> bool:
     )
 
 
-def spans_of(value: Any, at: str, first: int = 0) -> Iterator[Span]:
-    """The spans a document holds, one or many, in the file's order."""
-    for order, (raw, span_at, otlp) in enumerate(_raw_spans(value, at), start=first):
-        yield _span(an_object(raw, span_at), span_at, order, otlp=otlp)
+def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
+    """Yield the spans in a document, in the file's order; `first` is the number of the first."""
+    for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
+        yield _make_span(expect_object(raw, span_at), span_at, order, otlp=otlp)
 
 
-def _raw_spans(value: Any, at: str) -> Iterator[tuple[Any, str, bool]]:
+def _find_spans(value: Any, at: str) -> Iterator[tuple[Any, str, bool]]:
     if isinstance(value, list):
         for index, member in enumerate(value):
-            yield from _raw_spans(member, f"{at}/{index}")
+            yield from _find_spans(member, f"{at}/{index}")
         return
-    record = an_object(value, at)
+    record = expect_object(value, at)
     resources_key = next((key for key in ("resourceSpans", "resource_spans") if key in record), None)
     if resources_key is None:
         key = next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)
@@ -157,59 +158,59 @@ def _raw_spans(value: Any, at: str) -> Iterator[tuple[Any, str, bool]]:
         for index, span in enumerate(record[key]):
             yield span, f"{at}/{key}/{index}", False
         return
-    for r, resource in enumerate(a_list(record[resources_key], f"{at}/{resources_key}")):
+    for r, resource in enumerate(expect_list(record[resources_key], f"{at}/{resources_key}")):
         resource_at = f"{at}/{resources_key}/{r}"
-        scopes = an_object(resource, resource_at)
+        scopes = expect_object(resource, resource_at)
         key = next((key for key in ("scopeSpans", "scope_spans", "instrumentationLibrarySpans") if key in scopes), None)
         if key is None:
-            raise wrong(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
-        for s, scope in enumerate(a_list(scopes[key], f"{resource_at}/{key}")):
+            raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
+        for s, scope in enumerate(expect_list(scopes[key], f"{resource_at}/{key}")):
             scope_at = f"{resource_at}/{key}/{s}"
-            for index, span in enumerate(a_list(an_object(scope, scope_at).get("spans"), f"{scope_at}/spans")):
+            for index, span in enumerate(expect_list(expect_object(scope, scope_at).get("spans"), f"{scope_at}/spans")):
                 yield span, f"{scope_at}/spans/{index}", True
 
 
-def _span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
+def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
     context = raw["context"] if isinstance(raw.get("context"), dict) else {}
     trace_id = context.get("trace_id", raw.get("traceId", raw.get("trace_id", raw.get("context.trace_id"))))
     span_id = context.get("span_id", raw.get("spanId", raw.get("span_id", raw.get("context.span_id"))))
     parent = raw.get("parent_id", raw.get("parentSpanId", raw.get("parent_span_id", raw.get("parentId"))))
     attributes = raw.get("attributes")
     if isinstance(attributes, list) or (otlp and attributes is None):
-        attributes = _otlp_attributes(attributes, f"{at}/attributes", _DEEPEST)
+        attributes = _read_otlp_attributes(attributes, f"{at}/attributes", _MAX_DEPTH)
     elif attributes is None:
         attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")} or None
     start = raw.get("startTimeUnixNano", raw.get("start_time", raw.get("start_time_unix_nano", raw.get("startTime"))))
     end = raw.get("endTimeUnixNano", raw.get("end_time", raw.get("end_time_unix_nano", raw.get("endTime"))))
     name = raw.get("name")
     span = Span(
-        _id(trace_id, f"{at}/trace_id"), _id(span_id, f"{at}/span_id"),
-        _id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
-        name if isinstance(name, str) else "", "", _nanoseconds(start, f"{at}/start_time"),
-        _nanoseconds(end, f"{at}/end_time") if end else 0, order,
-        an_object(attributes, f"{at}/attributes"), _failed(raw), at,
+        _read_id(trace_id, f"{at}/trace_id"), _read_id(span_id, f"{at}/span_id"),
+        _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
+        name if isinstance(name, str) else "", "", _read_nanoseconds(start, f"{at}/start_time"),
+        _read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
+        expect_object(attributes, f"{at}/attributes"), _has_failed(raw), at,
     )  # fmt: skip
-    span.kind = _kind(span, raw)
+    span.kind = _read_kind(span, raw)
     if span.kind not in _KNOWN:
-        span.unknown = _unknown(span)
+        span.unknown = _describe_unknown(span)
     return span
 
 
-def _unknown(span: Span) -> str:
-    """What is not understood of a span whose kind is not known."""
-    if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _SILENT:
+def _describe_unknown(span: Span) -> str:
+    """Return what is not understood of a span of an unknown kind; empty if it cannot hold a search."""
+    if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
         return f"span of kind {span.kind!r}"
-    told = next((key for key in span.attributes if _TELLING.match(key)), None)
-    if told is None:
+    attribute = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
+    if attribute is None:
         return ""
-    return f"span without a kind that has attributes of a model, tool or retriever ({told[:60]})"
+    return f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
 
 
-def _kind(span: Span, raw: dict[str, Any]) -> str:
+def _read_kind(span: Span, raw: dict[str, Any]) -> str:
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
-        kind = a_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
-        if kind not in _SILENT:
+        kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
+        if kind not in _EMPTY_KINDS:
             return kind
     operation = span.get("gen_ai.operation.name")
     if isinstance(operation, str):
@@ -219,10 +220,10 @@ def _kind(span: Span, raw: dict[str, Any]) -> str:
     return _TRACELOOP.get(str(span.get("traceloop.span.kind")), "")
 
 
-def _id(value: Any, at: str) -> str:
-    """An id of a trace or span in hexadecimal, from that, from `0x...`, or from the base64 of protobuf writers."""
+def _read_id(value: Any, at: str) -> str:
+    """Return an id of a trace or span in hexadecimal; it may be written so, as `0x...`, or in protobuf's base64."""
     if not isinstance(value, str) or not value:
-        raise wrong(at, "the id of a span or trace", value)
+        raise unexpected_value(at, "the id of a span or trace", value)
     text = value.removeprefix("0x").lower()
     if _HEX.fullmatch(text):
         return text.replace("-", "")
@@ -231,13 +232,13 @@ def _id(value: Any, at: str) -> str:
     except (binascii.Error, ValueError):
         decoded = b""
     if len(decoded) not in (8, 16):
-        raise wrong(at, "the id of a span or trace", value)
+        raise unexpected_value(at, "the id of a span or trace", value)
     return decoded.hex()
 
 
-def _nanoseconds(value: Any, at: str) -> int:
+def _read_nanoseconds(value: Any, at: str) -> int:
     if isinstance(value, bool) or value is None:
-        raise wrong(at, "a time", value)
+        raise unexpected_value(at, "a time", value)
     if isinstance(value, int) and value > 0:
         return value
     if isinstance(value, str):
@@ -247,35 +248,35 @@ def _nanoseconds(value: Any, at: str) -> int:
             moment = datetime.fromisoformat(value)
             whole = int(moment.replace(microsecond=0).timestamp())
         except (ValueError, OverflowError, OSError):
-            raise wrong(at, "a time (nanoseconds, or ISO 8601)", value) from None
+            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value) from None
         return (whole * 1_000_000 + moment.microsecond) * 1000
     if isinstance(value, float) and 1e8 < value < 1e20:  # seconds, or milliseconds as data frames write them
         return int(value * 1_000_000 if value > 1e11 else value * 1_000_000_000)
-    raise wrong(at, "a time (nanoseconds, or ISO 8601)", value)
+    raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
 
 
-def _failed(raw: dict[str, Any]) -> bool:
+def _has_failed(raw: dict[str, Any]) -> bool:
     status = raw.get("status", raw.get("status_code"))
     code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
-    return code in ("ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR") or (code == 2 and code is not True)
+    return code in (2, "ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR")  # 2 is STATUS_CODE_ERROR in OTLP
 
 
-def _otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
+def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
     found: Attributes = {}
-    for index, pair in enumerate(a_list(pairs, at)):
-        pair = an_object(pair, f"{at}/{index}")
+    for index, pair in enumerate(expect_list(pairs, at)):
+        pair = expect_object(pair, f"{at}/{index}")
         if not isinstance(pair.get("key"), str):
-            raise wrong(f"{at}/{index}/key", "the name of an attribute", pair.get("key"))
+            raise unexpected_value(f"{at}/{index}/key", "the name of an attribute", pair.get("key"))
         if "value" not in pair:
-            raise wrong(f"{at}/{index}", "an attribute with a value", pair)
-        found[pair["key"]] = _otlp_value(pair.get("value"), f"{at}/{index}/value", depth)
+            raise unexpected_value(f"{at}/{index}", "an attribute with a value", pair)
+        found[pair["key"]] = _read_otlp_value(pair.get("value"), f"{at}/{index}/value", depth)
     return found
 
 
-def _otlp_value(value: Any, at: str, depth: int) -> Any:
+def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
     if value is None or not depth:
         return None
-    for kind, held in an_object(value, at).items():
+    for kind, held in expect_object(value, at).items():
         if kind in ("stringValue", "boolValue", "doubleValue", "string_value", "bool_value", "double_value"):
             return held
         if kind in ("intValue", "int_value"):
@@ -283,10 +284,10 @@ def _otlp_value(value: Any, at: str, depth: int) -> Any:
                 return int(held)
             return held
         if kind in ("arrayValue", "array_value"):
-            values = a_list(an_object(held, f"{at}/{kind}").get("values"), f"{at}/{kind}/values")
-            return [_otlp_value(one, f"{at}/{kind}/values", depth - 1) for one in values]
+            values = expect_list(expect_object(held, f"{at}/{kind}").get("values"), f"{at}/{kind}/values")
+            return [_read_otlp_value(one, f"{at}/{kind}/values", depth - 1) for one in values]
         if kind in ("kvlistValue", "kvlist_value"):
-            pairs = an_object(held, f"{at}/{kind}").get("values")
-            return _otlp_attributes(pairs, f"{at}/{kind}/values", depth - 1)
-        raise wrong(at, "a value of OTLP (stringValue, intValue ...)", value)
+            pairs = expect_object(held, f"{at}/{kind}").get("values")
+            return _read_otlp_attributes(pairs, f"{at}/{kind}/values", depth - 1)
+        raise unexpected_value(at, "a value of OTLP (stringValue, intValue ...)", value)
     return None

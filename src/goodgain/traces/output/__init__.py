@@ -1,1 +1,1 @@
-"""From the results frame to files of results and to runs."""
+"""Writes the results frame to files, and makes runs of it."""

@@ -1,8 +1,8 @@
-"""Converting traces to a run: all of `goodgain convert` but its printing.
+"""Converts traces to runs: all of `goodgain convert` but its printing.
 
-Traces are read file by file and written batch by batch, so that memory does not grow with them. A query is whole
-within one trace; only where one output a system is asked for do a query's results come from several traces, and then
-those that have to be deduplicated wait on disk for each other.
+Traces are read file by file and written batch by batch, so that memory does not grow with them. A query of one system
+is within one trace. With an output for each system, a query's results come from several traces; those to be
+deduplicated together are kept on disk until all traces are read.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from goodgain.files.frames import Append, EncodedRows, append_rows, encode_rows,
 from goodgain.files.writing import Outputs
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.result_files import check_results_name
-from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, systems_in, to_run
+from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, list_systems, to_run
 from goodgain.traces.reading.options import ReadOptions
-from goodgain.traces.reading.pieces import Paths, trace_files
-from goodgain.traces.reading.rows import Rows
+from goodgain.traces.reading.pieces import Paths, find_trace_files
+from goodgain.traces.reading.rows import ResultRows
 from goodgain.traces.reading.traces import Progress, read_batches
 from goodgain.traces.summary import Summary
 
 __all__ = ["Conversion", "Deduplicate", "convert_traces"]
 
-#: A results frame to the same rows with a column `document`, or to an object that has those as `.frame`.
+#: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
 Deduplicate = Callable[[pl.DataFrame], Any]
 
 _PLACEHOLDER = "{system}"
-_ROWS_AT_ONCE = 200_000
+#: Rows deduplicated at once; whole queries, so that a batch may have more.
+_ROWS_A_BATCH = 200_000
 
 
 class Conversion(NamedTuple):
-    """What a conversion wrote, and what it read.
+    """The outputs of a conversion, and the counts of its input.
 
     Attributes:
         runs: the run of each system, by the system's name.
-        results: where the results were written, if they were.
+        results: the file of the results, if one was asked for.
         rows: rows written to runs.
-        deduplicated: queries whose documents were told apart by deduplication, as their results have no ids.
+        deduplicated: queries whose documents were found by deduplication, as their results have no ids.
         summary: what was read.
     """
 
@@ -67,7 +68,7 @@ def convert_traces(
     progress: Progress | None = None,
     **options: Any,
 ) -> Conversion:  # fmt: skip
-    """Convert traces to a run, or to one run a system.
+    """Convert traces to a run, or to one run for each system.
 
     Args:
         paths: as for `read_traces`, as are `jobs` and all further options.
@@ -75,41 +76,43 @@ def convert_traces(
             system gets a file.
         results: a .jsonl or .parquet file for the results.
         system: the one system to convert, where the traces hold several.
-        deduplicate: tells apart the documents of queries whose results lack ids; None: by normalised URL, else by text.
+        deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
         normalise_url: how URLs become ids where nothing is deduplicated; None: as deduplication does it.
         progress: is called with the bytes read so far and in all.
 
     Raises:
-        InputError: as `read_traces`; there are several systems and one output; an output is one of the traces or
+        InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
             another output; or a file cannot be written. No file is left behind, and those that stood there stay as
             they were.
     """
     out, wanted = Path(output), Path(results) if results is not None else None
     read = ReadOptions(**options)
-    outputs = _checked_outputs(paths, out, wanted)
-    apart = _PLACEHOLDER in out.name
-    work = _Work(deduplicate, deduplicate_all, normalise_url, out, wanted, system, later=apart)
+    outputs = _check_outputs(paths, out, wanted)
+    one_run_a_system = _PLACEHOLDER in out.name
+    converter = _BatchConverter(
+        deduplicate, deduplicate_all, normalise_url, out, wanted, system, postpone=one_run_a_system
+    )
     summary = Summary()
     with ExitStack() as stack:
-        writing = _Writing(stack, out, wanted, system, outputs)
-        if apart and deduplicate is not None:
-            writing.spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
-        for done in read_batches(paths, read, work, summary, jobs=jobs, progress=progress):
-            writing.add(done, summary)
-        for rows in writing.waiting():
-            writing.add(_finished(rows, work), summary)
-        writing.end(summary)
-    summary.say()
-    writing.say(deduplicated=deduplicate is not None)
-    return Conversion(writing.runs, wanted, writing.rows, writing.identified, summary)
+        writer = _OutputWriter(stack, out, wanted, system, outputs)
+        if one_run_a_system and deduplicate is not None:
+            writer.spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
+        for batch in read_batches(paths, read, converter, summary, jobs=jobs, progress=progress):
+            writer.add(batch, summary)
+        for rows in writer.read_postponed():
+            writer.add(_convert_postponed(rows, converter), summary)
+        writer.check_system(summary)
+    summary.give_notices()
+    writer.give_notices(deduplicated=deduplicate is not None)
+    return Conversion(writer.runs, wanted, writer.rows, writer.deduplicated, summary)
 
 
-def _checked_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
-    """The outputs whose names are known before the traces are read; with `{system}` each run follows when it is met."""
+def _check_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
+    """Check the outputs whose names are known now; with `{system}`, a run is checked when its system is met."""
     if results is not None:
         check_results_name(results)
-    outputs = Outputs(trace_files(paths))
+    outputs = Outputs(find_trace_files(paths))
     for path in (out, results):
         if path is not None and path.is_dir():
             raise InputError(f"{path}: is a directory; name the file to write")
@@ -118,18 +121,21 @@ def _checked_outputs(paths: Paths, out: Path, results: Path | None) -> Outputs:
     return outputs
 
 
-class _Done(NamedTuple):
-    """What came of a batch: rows of runs by system, and the results, as far as they are wanted."""
+class _ConvertedBatch(NamedTuple):
+    """A batch as it is written: the run of each system, the results if they are wanted, and rows for later."""
 
     runs: list[tuple[str | None, EncodedRows]]
     results: EncodedRows | None
-    waiting: pl.DataFrame | None
-    identified: int
+    postponed: pl.DataFrame | None
+    deduplicated: int
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What is done with the rows of a batch, in whichever process they were read."""
+class _BatchConverter:
+    """Converts the rows of a batch, in the process that read them.
+
+    `postpone`: return rows that need deduplication, because more rows of their queries may come.
+    """
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool
@@ -137,67 +143,76 @@ class _Work:
     run_file: Path
     results_file: Path | None
     system: str | None
-    later: bool
+    postpone: bool
 
-    def __call__(self, rows: Rows) -> _Done:
+    def __call__(self, rows: ResultRows) -> _ConvertedBatch:
         plain = rows.all_have_ids and not self.deduplicate_all
-        frame = rows.frame(for_run=plain and self.results_file is None)
+        frame = rows.to_frame(for_run=plain and self.results_file is None)
         if self.system is not None:
             frame = frame.filter(pl.col("system") == self.system)
         results = encode_rows(frame, self.results_file) if self.results_file is not None else None
         if plain or self.deduplicate is None:
-            return _Done(self.runs(frame), results, None, 0)
+            return _ConvertedBatch(self.make_runs(frame), results, None, 0)
         lacking = (
             pl.lit(True)
             if self.deduplicate_all
             else ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null())
         )
-        waits = lacking.any().over("query_id")
-        if self.later:
-            return _Done(self.runs(frame.filter(~waits)), results, frame.filter(waits), 0)
-        needy = frame.filter(waits)
-        identified = self.identified(needy)
-        rest = frame.filter(~waits).with_columns(document="doc_id")
-        return _Done(self.runs(_in_order(frame, identified, rest)), results, None, needy["query_id"].n_unique())
+        needs_documents = lacking.any().over("query_id")
+        if self.postpone:
+            return _ConvertedBatch(
+                self.make_runs(frame.filter(~needs_documents)), results, frame.filter(needs_documents), 0
+            )
+        lacking_rows = frame.filter(needs_documents)
+        identified = self.add_documents(lacking_rows)
+        rest = frame.filter(~needs_documents).with_columns(document="doc_id")
+        return _ConvertedBatch(
+            self.make_runs(_restore_query_order(frame, identified, rest)),
+            results,
+            None,
+            lacking_rows["query_id"].n_unique(),
+        )
 
-    def identified(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Results with a column `document`."""
+    def add_documents(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return results with the column `document` from deduplication."""
         if self.deduplicate is None or frame.is_empty():
             return frame.with_columns(document="doc_id")
         found = self.deduplicate(frame)
         return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
 
-    def runs(self, frame: pl.DataFrame) -> list[tuple[str | None, EncodedRows]]:
-        """The run of each system in a frame."""
-        systems = systems_in(frame)
-        return [(name, encode_rows(self.run(_rows_of(frame, name, systems)), self.run_file)) for name in systems]
+    def make_runs(self, frame: pl.DataFrame) -> list[tuple[str | None, EncodedRows]]:
+        """Return the run of each system in a frame."""
+        systems = list_systems(frame)
+        return [
+            (name, encode_rows(self.make_run(_select_system(frame, name, systems)), self.run_file)) for name in systems
+        ]
 
-    def run(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The run of one system."""
+    def make_run(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the run of one system."""
         return to_run(frame, normalise_url=self.normalise_url)
 
 
-def _rows_of(frame: pl.DataFrame, system: str | None, systems: list[str | None]) -> pl.DataFrame:
+def _select_system(frame: pl.DataFrame, system: str | None, systems: list[str | None]) -> pl.DataFrame:
     return frame if len(systems) == 1 else frame.filter(pl.col("system").eq_missing(system))
 
 
-def _in_order(frame: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the parts, queries in the order of the frame."""
+def _restore_query_order(frame: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the parts, with queries in the order of the frame."""
     order = frame.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("order")
     joined = pl.concat(parts).join(order, on="query_id", how="left", maintain_order="left")
     return joined.sort("order", maintain_order=True).drop("order")
 
 
-def _finished(rows: pl.DataFrame, work: _Work) -> _Done:
-    return _Done(work.runs(work.identified(rows)), None, None, rows["query_id"].n_unique())
+def _convert_postponed(rows: pl.DataFrame, converter: _BatchConverter) -> _ConvertedBatch:
+    return _ConvertedBatch(converter.make_runs(converter.add_documents(rows)), None, None, rows["query_id"].n_unique())
 
 
-class _Writing:
-    """The outputs of a conversion."""
+class _OutputWriter:
+    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
 
     def __init__(self, stack: ExitStack, out: Path, results: Path | None, system: str | None, outputs: Outputs) -> None:
         self.runs: dict[str, Path] = {}
-        self.rows = self.identified = 0
+        self.rows = self.deduplicated = 0
         self.spool: Path | None = None
         self._stack = stack
         self._out = out
@@ -210,31 +225,36 @@ class _Writing:
         if _PLACEHOLDER not in out.name:
             self._appends[""] = stack.enter_context(append_rows(out))
 
-    def add(self, done: _Done, summary: Summary) -> None:
-        """Write what came of a batch."""
+    def add(self, batch: _ConvertedBatch, summary: Summary) -> None:
+        """Write a batch.
+
+        Raises:
+            InputError: there are several systems, but only one output.
+        """
         if _PLACEHOLDER not in self._out.name and self._system is None and len(summary.systems) > 1:
             first, second, *_ = (name or "one without a name" for name in summary.systems)
             raise InputError(
                 f"the traces hold several systems ({first}, {second}), and a run is one system; pick one with system=, "
                 f"or put {_PLACEHOLDER} into the name of the output"
             )
-        for system, run in done.runs:
-            self._run_of(system)(run)
+        for system, run in batch.runs:
+            self._open_run(system)(run)
             self.rows += run.rows
             self._escaped += run.escaped
-        if self._results is not None and done.results is not None:
-            self._results(done.results)
-        if done.waiting is not None and done.waiting.height and self.spool is not None:
-            done.waiting.write_parquet(self.spool / f"{self._spooled}.parquet")
+        if self._results is not None and batch.results is not None:
+            self._results(batch.results)
+        if batch.postponed is not None and batch.postponed.height and self.spool is not None:
+            batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
             self._spooled += 1
-        self.identified += done.identified
+        self.deduplicated += batch.deduplicated
 
-    def _run_of(self, system: str | None) -> Append:
+    def _open_run(self, system: str | None) -> Append:
         if _PLACEHOLDER not in self._out.name:
             self.runs[system or DEFAULT_TAG] = self._out
             return self._appends[""]
         name = system or DEFAULT_TAG
         if name not in self._appends:
+            # A system's name may hold anything; file systems allow 255 bytes, and the rest of the name needs some.
             safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:150]
             path = self._out.with_name(self._out.name.replace(_PLACEHOLDER, safe))
             if path in self.runs.values():
@@ -244,28 +264,32 @@ class _Writing:
             self._appends[name] = self._stack.enter_context(append_rows(path))
         return self._appends[name]
 
-    def waiting(self) -> Iterator[pl.DataFrame]:
-        """What waits on disk, whole queries at a time."""
+    def read_postponed(self) -> Iterator[pl.DataFrame]:
+        """Yield the postponed rows from disk, whole queries at a time."""
         if self.spool is None or not self._spooled:
             return
         rows = pl.scan_parquet(self.spool / "*.parquet")
         sizes = rows.group_by("query_id", maintain_order=True).len().collect()
-        part = (sizes["len"].cum_sum() // _ROWS_AT_ONCE).alias("part")
+        part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
         for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):
             chosen = queries["query_id"].to_list()
             yield rows.filter(pl.col("query_id").is_in(chosen)).collect()
 
-    def end(self, summary: Summary) -> None:
-        """Check that what was asked for was there."""
+    def check_system(self, summary: Summary) -> None:
+        """Check that the traces hold the system that was asked for.
+
+        Raises:
+            InputError: they do not.
+        """
         if self._system is not None and self._system not in summary.systems:
             known = ", ".join(repr(name) for name in list(summary.systems)[:10] if name) or "none that has a name"
             raise InputError(f"the traces hold no system {self._system!r}, only {known}")
 
-    def say(self, *, deduplicated: bool) -> None:
-        """Give the notices about what was written."""
-        if self.identified:
+    def give_notices(self, *, deduplicated: bool) -> None:
+        """Give the notices about the outputs."""
+        if self.deduplicated:
             notice(
-                f"the results of {self.identified} queries lack ids: their documents were told apart by deduplication; "
+                f"the results of {self.deduplicated} queries lack ids: their documents were told apart by deduplication; "
                 "--dedup none (deduplicate=None) uses their URLs as they are"
             )
         warn_of_escaped_ids(self._escaped, self._out)

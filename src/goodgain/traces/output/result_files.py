@@ -1,4 +1,4 @@
-"""The results frame as a file: Parquet, or JSON Lines in which ids and fields are plain objects."""
+"""Reads and writes files of results: Parquet, or JSON Lines in which ids and fields are plain objects."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from goodgain.errors import InputError
 from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container
-from goodgain.traces.input.checks import an_object, kind_of
+from goodgain.traces.input.checks import describe, expect_object
 from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.reading.rows import RESULTS_SCHEMA
 
 __all__ = ["check_results_name", "read_results", "write_results"]
 
 _NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
-#: What deduplication adds; a file may have it or not.
+#: The columns that deduplication adds, which a file need not have.
 _DEDUPLICATED: dict[str, Any] = {
     "document": pl.String,
     "duplicate_of": pl.Int64,
@@ -30,10 +30,10 @@ _DEDUPLICATED: dict[str, Any] = {
 
 
 def check_results_name(path: Path) -> None:
-    """Refuse a name that says neither Parquet nor JSON Lines.
+    """Check that a file's name ends as Parquet or JSON Lines.
 
     Raises:
-        InputError: it does not.
+        InputError: it ends otherwise.
     """
     if container(path) not in ("parquet", "jsonl"):
         raise InputError(f"{path}: results are written as .parquet or .jsonl; choose such a name")
@@ -43,7 +43,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a results frame to a .parquet or .jsonl file, whole or not at all.
 
     Raises:
-        InputError: the name says neither, or the file cannot be written.
+        InputError: the name ends otherwise, or the file cannot be written.
     """
     check_results_name(Path(path))
     write_frame(results, Path(path))
@@ -53,7 +53,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
     Raises:
-        InputError: the file is neither, or a line of it is no result; it names the line.
+        InputError: the name ends otherwise, or a line is not a result; the error names the line.
     """
     path = Path(path)
     check_results_name(path)
@@ -71,23 +71,23 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             continue
         at = f"{path}, line {number}, at "
         try:
-            row = an_object(loads(line), at)
+            row = expect_object(loads(line), at)
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
         for name, column in columns.items():
-            column.append(_value(name, row.get(name), at))
+            column.append(_read_value(name, row.get(name), at))
     frame = pl.DataFrame(columns, schema=schema)
     return frame if frame["document"].null_count() < frame.height else frame.drop(_DEDUPLICATED)
 
 
-def _value(name: str, value: Any, at: str) -> Any:
+def _read_value(name: str, value: Any, at: str) -> Any:
     if value is None:
         return None
     if name in ("ids", "fields"):
-        return [{"name": key, "value": str(text)} for key, text in an_object(value, f"{at}/{name}").items()]
+        return [{"name": key, "value": str(text)} for key, text in expect_object(value, f"{at}/{name}").items()]
     if name in _NUMBERS or name in ("score", "confidence"):
         kinds: tuple[type, ...] = (int,) if name in _NUMBERS else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InputError(f"{at}/{name}: expected a number, found {kind_of(value)}; write the results again")
+            raise InputError(f"{at}/{name}: expected a number, found {describe(value)}; write the results again")
         return value
     return value if isinstance(value, str) else str(value)

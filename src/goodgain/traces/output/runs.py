@@ -1,24 +1,24 @@
-"""From results to a run: one row a document, ranked through each iteration, `-` for an iteration that found nothing."""
+"""Makes a run of results: one row a document, ranked within each iteration, `-` for an iteration without results."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
+from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["DEFAULT_TAG", "NormaliseUrl", "systems_in", "to_run"]
+__all__ = ["DEFAULT_TAG", "NormaliseUrl", "list_systems", "to_run"]
 
 #: The tag of a system that neither the log nor the caller names.
 DEFAULT_TAG = "goodgain"
 
-#: A URL without what does not tell pages apart; None for what is no address.
+#: A function of a URL that drops what does not distinguish pages; it returns None for text that is not an address.
 NormaliseUrl = Callable[[str], str | None]
 
 _NEEDED = ("query_id", "iteration", "search", "rank")
@@ -28,7 +28,7 @@ _TEXTS = ("system", "document", "doc_id", "url", "title", "snippet")
 def to_run(
     results: Any, *, system: str | None = None, tag: str | None = None, normalise_url: NormaliseUrl | None = None
 ) -> pl.DataFrame:
-    """A run from a results frame.
+    """Make a run of a results frame.
 
     Args:
         results: a results frame of any engine, in any order. A result is the document that its column `document`
@@ -52,15 +52,16 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = _in_order(_one_system(_rows(results), system))
+    rows = _sort_rows(_select_system(_select_columns(results), system))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
-    if not rows.select(found.all()).item():  # of an iteration that found nothing one row stays
+    if not rows.select(found.all()).item():  # keep one row of an iteration without results
         nothing = ~found.any().over("group") & is_first & (pl.col("iteration") > 0)
         rows = rows.filter(found | nothing)
-    rows = _identified(rows, normalise_url)
+    rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
+    # The log's scores rank an iteration only if all its results have one: mixed with 1/rank they mean nothing.
     scored = pl.col("score").is_finite().fill_null(False).all().over("group")
     return rows.select(
         "query_id", "iteration",
@@ -71,13 +72,13 @@ def to_run(
     )  # fmt: skip
 
 
-def systems_in(frame: pl.DataFrame) -> list[str | None]:
-    """The systems of a results frame, in order of appearance."""
+def list_systems(frame: pl.DataFrame) -> list[str | None]:
+    """Return the systems of a results frame, in order of appearance."""
     return frame["system"].unique(maintain_order=True).to_list() if "system" in frame.columns else [None]
 
 
-def _rows(results: Any) -> pl.DataFrame:
-    """The columns a run is made of, typed."""
+def _select_columns(results: Any) -> pl.DataFrame:
+    """Return the columns that a run is made of, with their types, from a frame of any engine."""
     if isinstance(results, pl.DataFrame):
         frame = results
     else:
@@ -95,10 +96,11 @@ def _rows(results: Any) -> pl.DataFrame:
     return frame.select(columns)
 
 
-def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
-    rows = rows.with_columns(query=_numbered(rows["query_id"]))
+def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
+    rows = rows.with_columns(query=_number_names(rows["query_id"]))
     keys = ("query", "iteration", "search", "rank")
+    # Rows from read_traces are in order: to check it is much cheaper than to sort.
     after = pl.lit(True)
     for name in reversed(keys):
         step = pl.col(name).diff()
@@ -109,16 +111,16 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(group=new.fill_null(True).cum_sum())
 
 
-def _numbered(names: pl.Series) -> pl.Series:
-    """Numbers for names that grow in order of their first appearance."""
+def _number_names(names: pl.Series) -> pl.Series:
+    """Return a number for each name, growing in order of first appearance."""
     runs = names.rle_id()
     if names.filter((runs.diff() != 0).fill_null(True)).is_unique().all():
-        return runs  # all rows of a name stand together
+        return runs  # all rows of each name are together
     return names.to_frame("name").with_row_index("row").select(pl.col("row").min().over("name")).to_series()
 
 
-def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
-    found = systems_in(frame)
+def _select_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
+    found = list_systems(frame)
     if system is not None:
         if system not in found:
             known = ", ".join(repr(name) for name in found if name is not None) or "none that has a name"
@@ -130,28 +132,26 @@ def _one_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
     return frame
 
 
-def _identified(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Rows with the name of their document. An own id `-` would mean "nothing found" in a run and names nothing."""
+def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
+    """Add the name of each row's document. An id `-` is not a name, as it means "nothing found" in a run."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
     bare = named["name"].is_null() & (named["rank"] > 0)
     if not bare.any():
         return named
-    if normalise_url is None and (bare & named["url"].is_not_null()).any():
-        # By its name at run time: traces stands beside dedup, not on it.
-        normalise_url = importlib.import_module("goodgain.dedup").normalise_url
     names = [
-        _fallback(row, normalise_url) if is_bare else name
+        _make_name(row, normalise_url or default_normalise_url) if is_bare else name
         for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)
     ]
     return named.with_columns(name=pl.Series(names, dtype=pl.String))
 
 
-def _fallback(row: dict[str, Any], normalise_url: NormaliseUrl | None) -> str:
-    if row["url"] and normalise_url is not None and (url := normalise_url(row["url"])):
+def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
+    """Return the name of a result without an id: its normalised URL, else `text:` and a hash of its content."""
+    if row["url"] and (url := normalise_url(row["url"])):
         return url
-    said = [text for text in (row["url"], row["title"], row["snippet"]) if text]
-    if not said:  # nothing to know it by: a document of its own
-        said = [str(row[name]) for name in _NEEDED]
-    text = "\n".join(" ".join(part.split()) for part in said)
+    texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]
+    if not texts:  # a result without any content is a document of its own
+        texts = [str(row[name]) for name in _NEEDED]
+    text = "\n".join(" ".join(part.split()) for part in texts)
     return f"text:{hashlib.sha256(text.encode()).hexdigest()[:16]}"

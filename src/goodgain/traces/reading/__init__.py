@@ -1,1 +1,1 @@
-"""From files of traces to the results frame: which files, in which format, which searches."""
+"""Reads files of traces into the results frame: finds the files, their formats, queries and searches."""

@@ -1,8 +1,9 @@
-"""The formats there are, and which of them a file is in.
+"""The known formats, and the detection of a file's format.
 
-A format is a module in the folder `formats`, or whatever the entry point group `goodgain.traces` names: it has
-`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`, and may have `independent(head) -> bool` (each line of
-JSON Lines is a trace of its own, so that lines can be read apart) and `ITERATION` (what an iteration is by default).
+A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
+`sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
+of JSON Lines is a trace of its own, so that lines can be read in several processes) and `ITERATION` (what an iteration
+is by default).
 """
 
 from __future__ import annotations
@@ -18,46 +19,46 @@ from typing import Any
 
 import goodgain.traces.formats as folder
 from goodgain.errors import InputError
-from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-__all__ = ["GROUP", "Format", "format_named", "format_of", "formats"]
+__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format"]
 
 GROUP = "goodgain.traces"
 
 
 @dataclass(frozen=True)
 class Format:
-    """One trace format: its name, what it is in a line, and its functions."""
+    """One trace format: its name, its description in one line, and its functions."""
 
     name: str
     title: str
-    sniff: Callable[[Head], bool]
+    sniff: Callable[[FileHead], bool]
     read: Callable[[Source], Iterator[Trace]]
-    independent: Callable[[Head], bool]
+    independent: Callable[[FileHead], bool]
     iteration: str
     is_plugin: bool
 
 
 @lru_cache(maxsize=1)
 def formats() -> dict[str, Format]:
-    """All formats by name: those in the folder, then those of plugins.
+    """Return all formats by name: those in the folder, then those of plugins.
 
     Raises:
-        InputError: a plugin cannot be loaded, lacks a function, or takes a name that is taken.
+        InputError: a plugin cannot be loaded, lacks a function, or has the name of another format.
     """
     found = {}
     for info in pkgutil.iter_modules(folder.__path__):
         module = importlib.import_module(f"{folder.__name__}.{info.name}")
-        found[info.name] = _format(info.name, module, is_plugin=False)
+        found[info.name] = _make_format(info.name, module, is_plugin=False)
     for point in entry_points(group=GROUP):
         if point.name in found:
             raise InputError(
                 f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it"
             )
         try:
-            found[point.name] = _format(point.name, point.load(), is_plugin=True)
+            found[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # whatever a foreign module raises while it is imported
             raise InputError(
                 f"plugin {point.value}: cannot be used as a trace format ({type(error).__name__}: {error}); "
@@ -66,7 +67,7 @@ def formats() -> dict[str, Format]:
     return found
 
 
-def _format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
+def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
     title = (adapter.__doc__ or name).strip().splitlines()[0]
     return Format(
         name, title, adapter.sniff, adapter.read,
@@ -76,11 +77,11 @@ def _format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
     )  # fmt: skip
 
 
-def format_named(name: str) -> Format:
-    """The format of a name.
+def get_format(name: str) -> Format:
+    """Return the format of a name.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: no format has that name.
     """
     known = formats()
     if name not in known:
@@ -88,14 +89,14 @@ def format_named(name: str) -> Format:
     return known[name]
 
 
-def format_of(path: Path, head: Head) -> Format:
-    """The one format that claims a file.
+def detect_format(path: Path, head: FileHead) -> Format:
+    """Return the one format that claims a file.
 
     Raises:
-        InputError: none does, or several do.
+        InputError: no format claims it, or several do: a file read in the wrong format would give a wrong number.
     """
     known = formats()
-    claims = [found for found in known.values() if _claims(found, path, head)]
+    claims = [found for found in known.values() if _is_claimed_by(found, path, head)]
     if len(claims) == 1:
         return claims[0]
     if claims:
@@ -104,13 +105,13 @@ def format_of(path: Path, head: Head) -> Format:
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
     raise InputError(
-        f"{path}: is in no known trace format (it looks like {head.looks_like}); give its format with format= "
+        f"{path}: is in no known trace format (it looks like {head.description}); give its format with format= "
         f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
     )
 
 
-def _claims(found: Format, path: Path, head: Head) -> bool:
-    """Whether a format claims a file; a plugin that fails on a file of another format says who it is."""
+def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
+    """Return whether a format claims a file; an error of a plugin names the plugin."""
     try:
         return found.sniff(head)
     except Exception as error:

@@ -1,44 +1,44 @@
-"""The ids of queries and the names of systems, and that no two traces share both."""
+"""Chooses the ids of queries and the names of systems, and checks that no two traces share both."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.traces.input.checks import kind_of, place
+from goodgain.traces.input.checks import describe, format_place
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.reading.searches import Query
 
-__all__ = ["Names", "query_id_of", "system_of"]
+__all__ = ["QueryNames", "choose_query_id", "name_system"]
 
-#: A field path that a trace does not have.
+#: The value at a field path that a trace does not have; None is a value that it may have.
 _ABSENT = object()
 
 
-class Names:
-    """The (system, query_id) pairs seen so far, each with the place it came from."""
+class QueryNames:
+    """The pairs of system and query id seen so far, each with the place of its trace."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str | None, str], str] = {}
         self._by_path = self._by_constant = ""
 
     def add(self, system: str | None, query_id: str, at: str) -> None:
-        """Take note of a query.
+        """Add a query.
 
         Raises:
-            InputError: there was one of the same name; the error names both places.
+            InputError: another query of the system has this id; the error names both places.
         """
         earlier = self._seen.setdefault((system, query_id), at)
         if earlier is not at:
             of = f" of system {system!r}" if system is not None else ""
             raise InputError(
-                f"{place(at)}: the query id {query_id!r}{of} stands also in {place(earlier)}; "
+                f"{format_place(at)}: the query id {query_id!r}{of} stands also in {format_place(earlier)}; "
                 "give each trace an id of its own with query_id=, or read the files apart"
             )
 
     def note_source(self, kind: str, at: str) -> None:
-        """Take note of how an id came from `query_id=`; a word that is a field in some traces is one in all.
+        """Record how an id came from `query_id=`, which may be a field of the traces or a constant, but not both.
 
         Raises:
             InputError: some traces have that field and others lack it.
@@ -49,21 +49,21 @@ class Names:
             self._by_constant = self._by_constant or at
         if self._by_path and self._by_constant:
             raise InputError(
-                f"{place(self._by_constant)}: has no field that query_id= names, which {place(self._by_path)} has; "
+                f"{format_place(self._by_constant)}: has no field that query_id= names, which {format_place(self._by_path)} has; "
                 "give the field to every trace, or use a function"
             )
 
 
-def system_of(trace: Trace, options: ReadOptions) -> str | None:
-    """The system a trace is of: the caller's name or the log's, and the run where the log has several."""
+def name_system(trace: Trace, options: ReadOptions) -> str | None:
+    """Return the name of a trace's system: the caller's or the log's, with the run where the log has several."""
     tag = options.tag if options.tag is not None else trace.tag
     if trace.run is None:
         return tag
     return f"{tag}-{trace.run}" if tag else trace.run
 
 
-def query_id_of(trace: Trace, query: Query, options: ReadOptions, name: str) -> tuple[str, str]:
-    """A query's id, and where it came from: own, path, constant, function or name.
+def choose_query_id(trace: Trace, query: Query, options: ReadOptions, name: str) -> tuple[str, str]:
+    """Return a query's id, and its source: own, path, constant, function or name.
 
     The trace's own comes first, then `query_id=`, then the file's name, with a number in a file of several traces.
     With turns='all' the turn's number follows, unless the turn names its own id.
@@ -73,40 +73,44 @@ def query_id_of(trace: Trace, query: Query, options: ReadOptions, name: str) -> 
     if trace.query_id is not None:
         found, kind = trace.query_id, "own"
     elif options.query_id is not None:
-        found, kind = _chosen(trace, options)
+        found, kind = _apply_query_id_option(trace, options)
     else:
         found, kind = (name if trace.number is None else f"{name}-{trace.number}"), "name"
     return (f"{found}_{query.turn.index}" if options.turns == "all" else found), kind
 
 
-def _chosen(trace: Trace, options: ReadOptions) -> tuple[str, str]:
+def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str]:
     chosen = options.query_id
     if callable(chosen):
         try:
             value = chosen(trace)
         except Exception as error:
-            raise InputError(f"{place(trace.at)}: query_id= failed with {type(error).__name__} ({error})") from error
-        return _as_id(value, trace, "query_id= gave"), "function"
+            raise InputError(
+                f"{format_place(trace.at)}: query_id= failed with {type(error).__name__} ({error})"
+            ) from error
+        return _check_id(value, trace, "query_id= gave"), "function"
     if not isinstance(chosen, str) or not chosen:
         raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
-    value = _at_path(trace.record, chosen)
+    value = _follow_path(trace.record, chosen)
     if value is not _ABSENT:
-        return _as_id(value, trace, f"{chosen} holds"), "path"
+        return _check_id(value, trace, f"{chosen} holds"), "path"
     if chosen.startswith("/"):
-        raise InputError(f"{place(trace.at)}: has no field {chosen} for the query id; give another path, or a function")
+        raise InputError(
+            f"{format_place(trace.at)}: has no field {chosen} for the query id; give another path, or a function"
+        )
     return chosen, "constant"
 
 
-def _as_id(value: Any, trace: Trace, what: str) -> str:
+def _check_id(value: Any, trace: Trace, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise InputError(
-            f"{place(trace.at)}: {what} {kind_of(value)}, which is no query id; give text or a whole number"
+            f"{format_place(trace.at)}: {what} {describe(value)}, which is not a query id; give text or a whole number"
         )
     return str(value)
 
 
-def _at_path(record: Any, path: str) -> Any:
-    """The value at a JSON pointer or a path of names with dots."""
+def _follow_path(record: Any, path: str) -> Any:
+    """Return the value at a JSON pointer or a path of names with dots."""
     keys = path.removeprefix("/").split("/") if path.startswith("/") else path.split(".")
     for key in keys:
         key = key.replace("~1", "/").replace("~0", "~")

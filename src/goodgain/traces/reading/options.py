@@ -1,4 +1,4 @@
-"""How traces are to be read: the options of read_traces and convert_traces, checked once."""
+"""The options of read_traces and convert_traces, checked once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from goodgain.errors import InputError
 from goodgain.traces.model import Trace
-from goodgain.traces.reading.known_formats import format_named
+from goodgain.traces.reading.known_formats import get_format
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import ToolPredicate, tool_predicate
+from goodgain.traces.tools import ToolPredicate, make_tool_predicate
 
 __all__ = ["QueryId", "ReadOptions"]
 
@@ -33,15 +33,15 @@ class ReadOptions:
     Attributes:
         format: a format's name, or auto: found from the file's first 256 KiB.
         turns: last: only the last turn of each trace is a query; all: each turn is one.
-        iteration: step: the calls of a step are one iteration; call: each call is one; None: what the format can tell.
-        tools: which tools are searches: a function of the name, names, or None for the rule in docs/traces.
+        iteration: step: the calls of a step are one iteration; call: each call is one; None: the best that the format records.
+        tools: the tools that are searches: a function of the name, names, or None for the rule in docs/traces.
         parse: reads outputs that the built-in readers cannot, or get wrong: output -> results, or None.
         query_id: for traces without one: a constant, a field path (`/metadata/qid`, `metadata.qid`), or a function of
             the trace.
         citations: count citations of answers as results where a search's own results are not recorded.
-        unrecorded: what a search is whose results the log lacks: raise, empty (it found nothing), skip (its iteration
-            is left out).
-        errors: raise, or skip what cannot be read and say so.
+        unrecorded: how to treat a search whose results the log lacks: raise, empty (it found nothing), skip (its
+            iteration is left out).
+        errors: raise, or skip traces that cannot be read, with a notice.
         reranked: a reranker's list replaces its retriever's.
         tag: the name of the system; None: the log's own, if it names one.
     """
@@ -62,22 +62,22 @@ class ReadOptions:
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
-                said = ", ".join(repr(choice) for choice in choices if choice is not None)
-                raise InputError(f"{name}={value!r} is not known; say {said}")
+                allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
+                raise InputError(f"{name}={value!r} is not known; say {allowed}")
         if self.format != "auto":
-            format_named(self.format)
+            get_format(self.format)
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that gives its results, or None")
-        tool_predicate(self.tools)
+        make_tool_predicate(self.tools)
 
     @property
     def is_search_tool(self) -> ToolPredicate:
-        """The predicate that `tools` means."""
-        return tool_predicate(self.tools)
+        """The predicate for `tools`."""
+        return make_tool_predicate(self.tools)
 
     @property
     def choices(self) -> list[str]:
-        """What was chosen that changes numbers, for the summary and the signature of results."""
+        """The options set by the caller that change numbers, for the summary and the signature of results."""
         return [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)

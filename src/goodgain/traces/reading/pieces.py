@@ -1,4 +1,4 @@
-"""Which files are read, in what order, and in which pieces, so that memory stays bounded and pieces are read apart."""
+"""Finds the files to read, and splits them into pieces, so that memory is bounded and processes can share the work."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, open_plain
-from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, read_head
-from goodgain.traces.reading.known_formats import Format, format_named, format_of
+from goodgain.traces.reading.known_formats import Format, detect_format, get_format
 
-__all__ = ["Paths", "Piece", "Task", "head_and_format", "tasks", "trace_files"]
+__all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks", "read_head_and_format"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+#: Bytes of a task: large enough that starting it costs little, small enough for several in memory.
 _TASK_SIZE = 16 << 20
 _ENDINGS = (*ENDINGS, *COMPRESSED)
 
 
 class Piece(NamedTuple):
-    """A file, or of a file of JSON Lines the lines in a range of bytes."""
+    """A file, or the lines in a range of bytes of a JSON Lines file."""
 
     path: Path
     size: int
@@ -33,16 +34,16 @@ class Piece(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Pieces that are read in one go."""
+    """Pieces that are read one after the other by one process."""
 
     pieces: list[Piece]
 
 
-def trace_files(paths: Paths) -> list[Path]:
-    """The files that paths name: themselves, and of a directory those in it whose names end as traces do.
+def find_trace_files(paths: Paths) -> list[Path]:
+    """Return the files that paths name; a directory stands for the files in it with an ending of traces.
 
     Raises:
-        InputError: there is none, a path does not exist, or one file is named twice.
+        InputError: there are no files, a path does not exist, or one file is named twice.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[Path] = []
@@ -68,19 +69,20 @@ def trace_files(paths: Paths) -> list[Path]:
     return found
 
 
-def head_and_format(path: Path, name: str) -> tuple[Head, Format]:
-    """The head of a file, and its format: the one named, or the one that claims it."""
+def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
+    """Read the head of a file, and return it with the format named, or with the one that claims the file."""
     head = read_head(path)
-    return head, format_of(path, head) if name == "auto" else format_named(name)
+    return head, detect_format(path, head) if name == "auto" else get_format(name)
 
 
-def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
-    """What there is to read: small files together, and to be read `apart` large files of JSON Lines in pieces."""
+def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
+    """Yield the tasks: small files together, large ones alone and, if pieces are read `apart`, in pieces."""
     pieces: list[Piece] = []
     waiting = 0
     for path in files:
         size = path.stat().st_size
-        if apart and size > 2 * _TASK_SIZE and (parts := _split(path, format_name)):
+        # A file of less than two tasks is not worth the reading it takes to split it.
+        if apart and size > 2 * _TASK_SIZE and (parts := _split_file(path, format_name)):
             if pieces:
                 yield Task(pieces)
                 pieces, waiting = [], 0
@@ -95,18 +97,18 @@ def tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]
         yield Task(pieces)
 
 
-def _split(path: Path, format_name: str) -> Iterator[Piece] | None:
-    """The pieces of a file whose lines are traces, or None if it has to be read in one go."""
-    if compression(path) is not None:
+def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
+    """Return the pieces of a file whose lines are traces; None if one process has to read all of it."""
+    if compression(path) is not None:  # a compressed file has no place at which reading could begin in the middle
         return None
-    head, found = head_and_format(path, format_name)
+    head, found = read_head_and_format(path, format_name)
     if head.kind != "jsonl" or not found.independent(head):
         return None
-    return _line_ranges(path, found.name)
+    return _split_lines(path, found.name)
 
 
-def _line_ranges(path: Path, format_name: str) -> Iterator[Piece]:
-    """Ranges of whole lines, with the numbers of their first line and first trace; blank lines hold no trace."""
+def _split_lines(path: Path, format_name: str) -> Iterator[Piece]:
+    """Yield ranges of whole lines with the numbers of their first line and first trace; blank lines are not traces."""
     start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
     with open_plain(path) as file:
         for line_number, line in enumerate(file, start=1):

@@ -1,4 +1,4 @@
-"""The results frame, built column by column: what holds for a search is kept once and repeated at the end."""
+"""Builds the results frame column by column; the values of a search are kept once, and repeated at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from goodgain.schema import EMPTY_DOC, RESULTS
 from goodgain.traces.model import Pairs, Result, SearchCall
 from goodgain.traces.reading.searches import Query
 
-__all__ = ["RESULTS_SCHEMA", "Rows", "joined"]
+__all__ = ["RESULTS_SCHEMA", "ResultRows", "concat_results"]
 
 _PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
 _TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": _PAIRS}
@@ -21,18 +21,18 @@ RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, d
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
-#: What a run needs of a result that has an id.
+#: The columns of a result with an id that a run needs.
 _OF_RUNS = ("rank", "doc_id", "score")
 
-#: Ids that name no document: in a run, `-` means that nothing was found.
+#: Ids that do not name a document: in a run, `-` means that nothing was found.
 _NO_IDS = (None, EMPTY_DOC)
 
 #: Stands in a row for a search without results, or for a query without a search.
-_NOTHING = (Result(0),)
+_NO_RESULT = (Result(0),)
 
 
-class Rows:
-    """Rows of the results frame, gathered query by query."""
+class ResultRows:
+    """Rows of the results frame, added query by query."""
 
     def __init__(self) -> None:
         self._results: list[Result] = []
@@ -43,11 +43,11 @@ class Rows:
         return len(self._results)
 
     def add(self, query: Query, query_id: str, system: str | None) -> None:
-        """Add what a query's searches found; a query that never searched has one row, with iteration 0."""
+        """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
         turn = query.turn.index
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
-                found = search.results or _NOTHING
+                found = search.results or _NO_RESULT
                 self._searches.append(
                     (query_id, system, turn, iteration, number, search.call_id, search, search.status)
                 )
@@ -57,36 +57,36 @@ class Rows:
             status = "unrecorded" if query.left_out else None
             self._searches.append((query_id, system, turn, 0, 0, None, None, status))
             self._counts.append(1)
-            self._results += _NOTHING
+            self._results += _NO_RESULT
 
     @property
     def all_have_ids(self) -> bool:
         """Whether every result carries an id of its own."""
-        return {result.doc_id for result in self._results if result is not _NOTHING[0]}.isdisjoint(_NO_IDS)
+        return {result.doc_id for result in self._results if result is not _NO_RESULT[0]}.isdisjoint(_NO_IDS)
 
-    def frame(self, *, for_run: bool = False) -> pl.DataFrame:
-        """The results frame, or of it what a run needs whose results all have ids."""
+    def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
+        """Return the results frame; `for_run`: only the columns that a run needs if all results have ids."""
         of_results = _OF_RUNS if for_run else _OF_RESULTS
         of_searches = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
         if "search_query" in of_searches and columns:
-            columns["search_query"] = tuple(map(_asked, columns["search_query"]))
+            columns["search_query"] = tuple(map(_format_queries, columns["search_query"]))
         searches = pl.DataFrame(
             [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in of_searches]
         )
         counts = pl.Series(self._counts, dtype=pl.UInt32)
         rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
-        found = [_column(name, self._results) for name in of_results]
+        found = [_make_column(name, self._results) for name in of_results]
         whole = (searches[rows] if self._counts else searches).hstack(found)
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
 
 
-def _asked(search: SearchCall | None) -> str | None:
-    """What a search asked for, which is looked up only where somebody will read it."""
+def _format_queries(search: SearchCall | None) -> str | None:
+    """Return the queries of a search as text; they are parsed only here, where somebody will read them."""
     return None if search is None else "; ".join(search.queries) or None
 
 
-def _column(name: str, results: list[Result]) -> pl.Series:
+def _make_column(name: str, results: list[Result]) -> pl.Series:
     if name not in ("ids", "fields"):
         return pl.Series(name, list(map(attrgetter(name), results)), dtype=RESULTS_SCHEMA[name])
     pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
@@ -100,6 +100,6 @@ def _column(name: str, results: list[Result]) -> pl.Series:
     return pl.Series(name, values, dtype=_PAIRS)
 
 
-def joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of several results frames, in order; an empty results frame of none."""
+def concat_results(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the rows of several results frames in order; an empty results frame if there are none."""
     return pl.concat(frames) if frames else pl.DataFrame(schema=RESULTS_SCHEMA)

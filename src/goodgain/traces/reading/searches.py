@@ -1,28 +1,31 @@
-"""From the calls of a trace to its searches: which turns count, which calls search, what they found."""
+"""Turns the calls of a trace into searches: decides which turns count and which calls search, and reads results."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.traces.input.checks import place
+from goodgain.traces.input.checks import format_place
 from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.summary import Summary
-from goodgain.traces.tool_outputs.keys import text_of
-from goodgain.traces.tool_outputs.outcomes import says_nothing_found
+from goodgain.traces.tool_outputs.objects import join_texts
+from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.readers import Outcome, read_output
 
-__all__ = ["Query", "UnrecordedError", "check_blank", "queries_in"]
+__all__ = ["Query", "UnrecordedError", "check_blank", "read_queries"]
 
-#: Where the summary counts searches without results, by their status.
-_COUNTED = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
+#: The field of the summary that counts searches of each status without results.
+_COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
 _UNPARSED_REMEDY = "read it with parse=, or say with tools= which tools search"
 _ANSWER_REMEDY = "was the log cut off before the answer?"
 
 
 class Query(NamedTuple):
-    """What is scored: one turn of a trace, and its iterations in order, each with its searches."""
+    """One turn of a trace that is scored, with its iterations in order and the searches of each.
+
+    `left_out`: whether iterations were left out, as their results are not recorded.
+    """
 
     turn: Turn
     own_id: str | None
@@ -30,23 +33,23 @@ class Query(NamedTuple):
     left_out: bool
 
 
-def queries_in(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """The queries of a trace, which are its last turn or all its turns.
+def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
+    """Read the queries of a trace, which are its last turn or all its turns.
 
     Raises:
-        InputError: a search's results cannot be read, or are not recorded, and the options say to raise.
+        InputError: results cannot be read or are not recorded, and the options say to raise.
     """
     used = trace.turns if options.turns == "all" else trace.turns[-1:]
-    read = [_query(trace, turn, options, iteration, summary) for turn in used]
+    read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     for unknown in trace.unknown:
-        summary.not_understood(unknown.what, place(unknown.at))
+        summary.count_unknown(unknown.what, format_place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
     return read
 
 
-def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
+def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     is_search = options.is_search_tool
     iterations: list[list[SearchCall]] = []
     skipped = unparsed = 0
@@ -58,11 +61,15 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
             if not (is_search(call.tool) if counts is None else counts):
                 summary.skipped_tools[call.tool] += 1
                 continue
-            search = _search(call, options, summary) if isinstance(call, ToolCall) else _checked(call, options)
-            _count(search, summary)
+            search = (
+                _read_search(call, options, summary) if isinstance(call, ToolCall) else _check_search(call, options)
+            )
+            _count_search(search, summary)
             searches.append(search)
         if not searches:
             continue
+        # A step with an unparsed search stays an iteration; with one unrecorded and 'skip', all of it is left out,
+        # as its results would be incomplete.
         for group in [searches] if iteration == "step" else [[search] for search in searches]:
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
@@ -82,41 +89,41 @@ def _query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summa
 
 
 def _check_understood(trace: Trace, turn: Turn) -> None:
-    """Check that a trace was understood in whose turn no search was found.
+    """Check that a trace without a search in this turn was understood.
 
     Raises:
-        InputError: it has something that a format does not understand, which may have been a search.
+        InputError: the trace has an item that its format does not understand, which may have been a search.
     """
     if trace.unknown:
         first = trace.unknown[0]
         expected = f" (expected: {first.expected})" if first.expected else ""
         raise InputError(
-            f"{place(first.at)}: {first.what} is not understood{expected}, and no search was found in turn "
+            f"{format_place(first.at)}: {first.what} is not understood{expected}, and no search was found in turn "
             f"{turn.index} of the trace, so that it may have been one; name the format with format=, write the log in a "
             "format that is read, or pass over such traces with errors='skip'"
         )
 
 
-def _search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    outcome = _outcome(call, options)
+def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
+    outcome = _read_outcome(call, options)
     if outcome.status in ("unrecorded", "unparsed"):
         if call.may_lack and outcome.status == "unrecorded" and options.unrecorded == "raise":
             summary.blank += 1
-            summary.first_blank = summary.first_blank or place(call.at)
+            summary.first_blank = summary.first_blank or format_place(call.at)
         else:
-            _insist(call, outcome.status, call.remedy, options)
+            _raise_if_lacking(call, outcome.status, call.remedy, options)
     asked = call.queries if call.queries is not None else call.arguments
     return SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
 
 
-def _checked(call: SearchCall, options: ReadOptions) -> SearchCall:
-    """A search that a format has read by itself."""
-    _insist(call, call.status, "", options)
+def _check_search(call: SearchCall, options: ReadOptions) -> SearchCall:
+    """Return a search that a format has read itself, after the check of its status."""
+    _raise_if_lacking(call, call.status, "", options)
     return call
 
 
-def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: ReadOptions) -> None:
-    where = f"{place(call.at)}: the search with {call.tool!r}"
+def _raise_if_lacking(call: ToolCall | SearchCall, status: str, remedy: str, options: ReadOptions) -> None:
+    where = f"{format_place(call.at)}: the search with {call.tool!r}"
     if status == "unrecorded" and options.unrecorded == "raise":
         raise UnrecordedError(
             f"{where} was made, but what it returned is not in the log ({remedy or _ANSWER_REMEDY}); "
@@ -128,10 +135,10 @@ def _insist(call: ToolCall | SearchCall, status: str, remedy: str, options: Read
 
 
 def check_blank(summary: Summary) -> None:
-    """Check that a reading did not find an empty text in place of the results of every search.
+    """Check that not all searches of a reading have an empty text in place of their results.
 
     Raises:
-        UnrecordedError: it did, so that no log records what searches returned.
+        UnrecordedError: all have, so the log does not record results at all.
     """
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
@@ -141,11 +148,14 @@ def check_blank(summary: Summary) -> None:
 
 
 class UnrecordedError(InputError):
-    """A search whose results the log lacks; errors='skip' does not pass over it: that would falsify every measure."""
+    """Raised for a search whose results the log lacks.
+
+    errors='skip' does not skip it: leaving out all traces of this kind would change every measure silently.
+    """
 
 
-def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
-    """What became of a call. A list of results stands, whatever else the log says of the call."""
+def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
+    """Read the outcome of a call. Results count even if the log says that the call failed."""
     if call.output is not UNANSWERED and call.spare is UNANSWERED and not call.failed:
         return read_output(call.output, call.at, parse=options.parse, doc_type=call.doc_type)
     outcome = Outcome("unparsed")
@@ -158,13 +168,13 @@ def _outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     if outcome.results:
         return outcome
     if call.failed:
-        return Outcome("empty" if says_nothing_found(text_of(call.output) or "") else "error")
+        return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
     return Outcome("unrecorded") if call.output is UNANSWERED and call.spare is UNANSWERED else outcome
 
 
-def _count(search: SearchCall, summary: Summary) -> None:
+def _count_search(search: SearchCall, summary: Summary) -> None:
     summary.searches[search.tool] += 1
     summary.results += len(search.results)
     if search.status != "ok":
-        name = _COUNTED[search.status]
+        name = _COUNTER_NAMES[search.status]
         setattr(summary, name, getattr(summary, name) + 1)

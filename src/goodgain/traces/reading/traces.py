@@ -1,4 +1,4 @@
-"""Reading files of traces: piece by piece, in this process or in several, with what was read and what was not."""
+"""Reads files of traces piece by piece, in this process or in several."""
 
 from __future__ import annotations
 
@@ -16,31 +16,40 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
-from goodgain.traces.input.checks import place
+from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import Source, base_name
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format
-from goodgain.traces.reading.naming import Names, query_id_of, system_of
+from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
-from goodgain.traces.reading.pieces import Paths, Piece, Task, head_and_format, tasks, trace_files
-from goodgain.traces.reading.rows import Rows, joined
-from goodgain.traces.reading.searches import UnrecordedError, check_blank, queries_in
+from goodgain.traces.reading.pieces import Paths, Piece, Task, find_trace_files, plan_tasks, read_head_and_format
+from goodgain.traces.reading.rows import ResultRows, concat_results
+from goodgain.traces.reading.searches import UnrecordedError, check_blank, read_queries
 from goodgain.traces.summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate
 
-__all__ = ["Batch", "Progress", "read_batches", "read_traces"]
+__all__ = ["Progress", "TraceBatch", "read_batches", "read_traces"]
 
 Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
 Progress = Callable[[int, int], None]
 
+#: A batch ends at one of these bounds, which keep its rows and the texts in them small in memory.
 _ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
-_AHEAD = 2
+#: Tasks submitted for each process: one that it reads and one that waits, so that no process is idle.
+_TASKS_AHEAD = 2
 
 
-class Batch(NamedTuple, Generic[Value]):
-    """What came of some traces, with the bytes they take, their names and where those came from."""
+class TraceBatch(NamedTuple, Generic[Value]):
+    """The value made of some whole traces, with their size in bytes, and what the main process checks and reports.
+
+    Attributes:
+        names: system, query id and place of each query.
+        sources: for each way in which an id was chosen, the place of one trace.
+        summary: what was counted in these traces.
+        notices: notices given while they were read by another process.
+    """
 
     value: Value
     size: int
@@ -66,13 +75,13 @@ def read_traces(
     jobs: int = 1,
     report: Callable[[Summary], object] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """The results of every search in agents' traces, one row a result.
+    """Read the results of every search in agents' traces, one row a result.
 
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
         format: the name of a format, or auto: found from the first 256 KiB of each file.
         turns: last: the last turn of a trace is the query; all: each turn is one, named `<query_id>_<turn>`.
-        iteration: step: calls of a step are one iteration; call: each call is one; None: what the format can tell.
+        iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
         tools: which tools are searches: names, or a function of a name; None: names with search or retrieve in them.
         parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
         query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
@@ -112,28 +121,30 @@ def read_traces(
         citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, tag=tag,
     )  # fmt: skip
     summary = Summary()
-    frames = list(read_batches(paths, options, Rows.frame, summary, jobs=jobs))
-    summary.say()
+    frames = list(read_batches(paths, options, ResultRows.to_frame, summary, jobs=jobs))
+    summary.give_notices()
     if report is not None:
         report(summary)
-    return joined(frames)
+    return concat_results(frames)
 
 
 def read_batches(
-    paths: Paths, options: ReadOptions, finish: Callable[[Rows], Value], summary: Summary, *,
+    paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Iterator[Value]:  # fmt: skip
-    """What `finish` makes of the rows of some whole traces at a time, in the order of the files; `summary` grows.
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files, and add their counts to `summary`.
+
+    `finish` is called in the process that read the rows.
 
     Raises:
-        InputError: as `read_traces`.
+        InputError: as in `read_traces`.
     """
-    files = trace_files(paths)
-    names = Names()
+    files = find_trace_files(paths)
+    names = QueryNames()
     done, total = 0, sum(path.stat().st_size for path in files)
     summary.files = len(files)
     summary.choices = options.choices
-    for batch in _batches(files, options, finish, jobs):
+    for batch in _read_files(files, options, finish, jobs):
         for text in batch.notices:
             notice(text)
         for kind, at in batch.sources:
@@ -148,22 +159,22 @@ def read_batches(
     check_blank(summary)
 
 
-def _batches(
-    files: list[Path], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
-) -> Iterator[Batch[Value]]:
+def _read_files(
+    files: list[Path], options: ReadOptions, finish: Callable[[ResultRows], Value], jobs: int
+) -> Iterator[TraceBatch[Value]]:
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise InputError(f"jobs={jobs!r}: say how many processes may read, 1 or more")
     if jobs > 1:
-        yield from _read_apart(tasks(files, options.format, apart=True), options, finish, jobs)
+        yield from _read_in_processes(plan_tasks(files, options.format, apart=True), options, finish, jobs)
     else:
-        for task in tasks(files, options.format, apart=False):
-            yield from _read(task, options, finish)
+        for task in plan_tasks(files, options.format, apart=False):
+            yield from _read_task(task, options, finish)
 
 
-def _read_apart(
-    todo: Iterator[Task], options: ReadOptions, finish: Callable[[Rows], Value], jobs: int
-) -> Iterator[Batch[Value]]:
-    """Read in several processes. A few tasks are under way at a time, and their results come in order."""
+def _read_in_processes(
+    todo: Iterator[Task], options: ReadOptions, finish: Callable[[ResultRows], Value], jobs: int
+) -> Iterator[TraceBatch[Value]]:
+    """Read tasks in several processes, a few at a time, and yield their batches in order."""
     try:
         pickle.dumps((options, finish))
     except Exception as error:
@@ -174,16 +185,16 @@ def _read_apart(
     with ExitStack() as stack:
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))  # Polars does not survive a fork
         stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-        waiting: deque[Future[list[Batch[Value]]]] = deque()
+        waiting: deque[Future[list[TraceBatch[Value]]]] = deque()
         for task in todo:
-            waiting.append(pool.submit(_read_all, task, options, finish))
-            if len(waiting) > jobs * _AHEAD:
-                yield from _collected(waiting.popleft())
+            waiting.append(pool.submit(_read_task_in_process, task, options, finish))
+            if len(waiting) > jobs * _TASKS_AHEAD:
+                yield from _get_batches(waiting.popleft())
         while waiting:
-            yield from _collected(waiting.popleft())
+            yield from _get_batches(waiting.popleft())
 
 
-def _collected(future: Future[list[Batch[Value]]]) -> list[Batch[Value]]:
+def _get_batches(future: Future[list[TraceBatch[Value]]]) -> list[TraceBatch[Value]]:
     try:
         return future.result()
     except BrokenProcessPool as error:
@@ -193,63 +204,65 @@ def _collected(future: Future[list[Batch[Value]]]) -> list[Batch[Value]]:
         ) from error
 
 
-def _read_all(task: Task, options: ReadOptions, finish: Callable[[Rows], Value]) -> list[Batch[Value]]:
-    """The work of another process, which hands its notices over to be given where the user sees them."""
+def _read_task_in_process(
+    task: Task, options: ReadOptions, finish: Callable[[ResultRows], Value]
+) -> list[TraceBatch[Value]]:
+    """Read a task in another process; its notices are returned, so that the user's process gives them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
-        batches = list(_read(task, options, finish))
-    said = [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
+        batches = list(_read_task(task, options, finish))
+    texts = [str(warning.message) for warning in caught if issubclass(warning.category, GoodgainNotice)]
     if batches:
-        batches[-1].notices.extend(said)
+        batches[-1].notices.extend(texts)
     return batches
 
 
-def _read(task: Task, options: ReadOptions, finish: Callable[[Rows], Value]) -> Iterator[Batch[Value]]:
+def _read_task(task: Task, options: ReadOptions, finish: Callable[[ResultRows], Value]) -> Iterator[TraceBatch[Value]]:
     summary = Summary()
-    batch = _Gathering(options, summary)
+    batch = _BatchBuilder(options, summary)
     for piece in task.pieces:
         name, begun = base_name(piece.path), 0
-        for trace, form, read in _traces(piece, options, summary):
-            batch.add(trace, name, form)
+        for trace, trace_format, read in _read_piece(piece, options, summary):
+            batch.add(trace, name, trace_format)
             if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
-                # Of a compressed file more is read than it has bytes.
+                # More bytes are read from a compressed file than it has.
                 batch.size += min(read, piece.size) - min(begun, piece.size)
-                yield batch.ended(finish)
-                batch, begun = _Gathering(options, summary), read
+                yield batch.build(finish)
+                batch, begun = _BatchBuilder(options, summary), read
         batch.size += max(piece.size - begun, 0)
-    yield batch.ended(finish)
+    yield batch.build(finish)
 
 
-class _Gathering:
-    """A batch in the making."""
+class _BatchBuilder:
+    """Collects the rows and counts of one batch."""
 
     def __init__(self, options: ReadOptions, summary: Summary) -> None:
         self.options = options
-        self.rows = Rows()
+        self.rows = ResultRows()
         self.size = 0
         self.summary = summary
         self.names: list[tuple[str | None, str, str]] = []
         self.sources: dict[str, str] = {}
 
-    def add(self, trace: Trace, name: str, form: Format) -> None:
-        """Add a trace; with errors='skip', one that cannot be read is counted instead."""
+    def add(self, trace: Trace, name: str, trace_format: Format) -> None:
+        """Add a trace; with errors='skip', a trace that cannot be read is counted instead."""
         skip = self.options.errors == "skip"
-        counted = Summary() if skip else self.summary  # what is left out must not be counted
+        counted = Summary() if skip else self.summary  # counts of a trace that is left out must not be added
         before = sum(counted.searches.values())
         try:
-            queries = queries_in(trace, self.options, self.options.iteration or form.iteration, counted)
-            system = system_of(trace, self.options)
-            named = [query_id_of(trace, query, self.options, name) for query in queries]
+            queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
+            system = name_system(trace, self.options)
+            named = [choose_query_id(trace, query, self.options, name) for query in queries]
         except UnrecordedError:
             raise
         except InputError as error:
             if not skip:
                 raise
-            self.summary.skip(error)
+            self.summary.count_error(error)
             return
         searches = sum(counted.searches.values()) - before
-        if searches and self.options.iteration is None and form.iteration == "call":
-            counted.calls_as_iterations[form.name] += searches
+        if searches and self.options.iteration is None and trace_format.iteration == "call":
+            counted.calls_as_iterations[trace_format.name] += searches
         if skip:
             self.summary.add(counted)
         for query, (query_id, kind) in zip(queries, named, strict=True):
@@ -258,33 +271,37 @@ class _Gathering:
             self.summary.systems[system or ""] += 1
             self.sources.setdefault(kind, trace.at)
 
-    def ended(self, finish: Callable[[Rows], Value]) -> Batch[Value]:
-        """The batch."""
-        return Batch(finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.taken(), [])
+    def build(self, finish: Callable[[ResultRows], Value]) -> TraceBatch[Value]:
+        """Return the batch, with its rows as `finish` converts them."""
+        return TraceBatch(
+            finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.pop_counts(), []
+        )
 
 
-def _traces(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, int]]:
-    """The traces of a piece, each with its format, and how many bytes were read up to it."""
+def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, int]]:
+    """Yield the traces of a piece, each with its format, and how many bytes were read up to it."""
     skip = options.errors == "skip"
     errors = summary.errors
     try:
-        head, form = head_and_format(piece.path, piece.format if options.format == "auto" else options.format)
+        head, trace_format = read_head_and_format(
+            piece.path, piece.format if options.format == "auto" else options.format
+        )
         source = Source(
             piece.path, head, summary, citations=options.citations, reranked=options.reranked, skip=skip,
             is_search=options.is_search_tool, span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
         )  # fmt: skip
         count = 0
-        for trace in form.read(source):
+        for trace in trace_format.read(source):
             count += 1
             trace.unknown += source.take_unknown()
-            yield trace, form, source.read
-        for unknown in source.take_unknown():  # what stands in no trace
-            summary.not_understood(unknown.what, place(unknown.at))
+            yield trace, trace_format, source.bytes_read
+        for unknown in source.take_unknown():  # items behind the last trace
+            summary.count_unknown(unknown.what, format_place(unknown.at))
         if not count and summary.errors == errors and piece.span is None:
             raise InputError(
-                f"{piece.path}: holds no trace that {form.name} can read; give another format with format="
+                f"{piece.path}: holds no trace that {trace_format.name} can read; give another format with format="
             )
     except InputError as error:
         if not skip:
             raise
-        summary.skip(error)
+        summary.count_error(error)

@@ -1,1 +1,1 @@
-"""From what a tool gave back to results, for every format."""
+"""Reads the results out of what a tool returned, for every format."""

@@ -1,7 +1,7 @@
-"""What the keys of a tool's objects mean: one table of synonyms, compared without case and signs.
+"""The meaning of the keys in a tool's objects: one table of synonyms, compared without case and signs.
 
-`docId`, `doc_id` and `DocID` are one name. How the keys of an object are to be read is worked out once for each set of
-keys, since all results of a tool have the same ones.
+`docId`, `doc_id` and `DocID` are one name. How an object is to be read is decided once for each set of keys, as all
+results of a tool have the same ones.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["NO_TYPES", "Plan", "plain", "plain_keys", "plan_of", "snake_case"]
+from goodgain.dedup.types import PARENT, SYNONYMS, TYPES, snake_case
 
-#: What a Result's field may be called, the best first.
+__all__ = ["NOT_DOCUMENT_TYPES", "KeyPlan", "field_name", "make_key_plan", "normalise_key", "normalise_keys"]
+
+#: The names that keys have for each field of a Result, the best first.
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     "doc_id": ("docid", "docno", "documentid", "corpusid", "id"),
     "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl"),
@@ -24,7 +26,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "score": ("score", "relevancescore", "similarity", "relevance", "searchscore", "rerankscore", "rankingscore"),
     "type": ("type", "doctype", "documenttype", "entitytype", "kind"),
 }
-#: Objects inside the object that hold the rest of it.
+#: Keys of inner objects that hold more of the same result.
 _CONTAINERS = (
     "metadata",
     "meta",
@@ -38,43 +40,50 @@ _CONTAINERS = (
     "item",
     "web",
 )
-#: Text that names where a document is from: its URL if it is one.
+#: Keys of text that says where a document is from: its URL if the text is one, else (a site's name) a field.
 _SOURCES = ("source",)
-#: Words under `type` that name the envelope, not the kind of document.
-NO_TYPES = {"document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation"}
-NO_TYPES |= {"constructor", "organic", "text_node", "resource", "resource_link"}
-#: Names of fields that formats spell in their own ways.
-_FIELD_NAMES = dict.fromkeys(("date_published", "published_date", "published_at", "publish_date"), "published")
-#: Ids whose names do not end like one.
-_IDS = {"alias", "principal_name", "address"}
-#: What says nothing about the document, or is far too long to keep.
+#: Values of `type` that name the format of the object, not the type of the document.
+NOT_DOCUMENT_TYPES = {"document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation"}
+NOT_DOCUMENT_TYPES |= {"constructor", "organic", "text_node", "resource", "resource_link"}
+#: The field `published`, by its synonyms in the table of document types and two more that search tools write. All
+#: other fields keep the names that the tool gave them; deduplication knows their synonyms.
+_FIELD_NAMES = dict.fromkeys(("published_at", "publish_date"), "published") | {
+    name: meaning for name, meaning in SYNONYMS.items() if meaning == "published"
+}
+#: Ids of documents whose names do not end in `_id`. A passage's parent is a field.
+_IDS = {name for row in TYPES.values() if row is not PARENT for name in row.item_ids if not name.endswith("_id")}
+#: Fields that say nothing about the document, or are far too long to keep.
 _DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
 
 _SIGNS = re.compile(r"[^a-z0-9]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def plain(key: str) -> str:
-    """A key as the tables of names spell it: lower case, letters and digits only."""
+def normalise_key(key: str) -> str:
+    """Return a key as the tables above spell it: in lower case, letters and digits only."""
     return _SIGNS.sub("", key.lower())
 
 
-def snake_case(name: str) -> str:
-    """`FileId`, `fileId`, `file id` -> `file_id`."""
-    return _SIGNS.sub("_", _CAMEL.sub("_", name).lower()).strip("_")
+def field_name(key: str) -> str:
+    """Return a key as the name of a field: `FileId`, `fileId`, `file id` -> `file_id`."""
+    return snake_case(key, separators=_SIGNS)
 
 
 @lru_cache(maxsize=1024)
-def plain_keys(keys: tuple[str, ...]) -> frozenset[str]:
-    """The keys of an object, as the tables of names spell them."""
-    return frozenset(map(plain, keys))
+def normalise_keys(keys: tuple[str, ...]) -> frozenset[str]:
+    """Return the keys of an object as the tables above spell them."""
+    return frozenset(map(normalise_key, keys))
 
 
-class Plan(NamedTuple):
-    """How to read objects with one set of keys: for each field its keys, the best first.
+class KeyPlan(NamedTuple):
+    """How to read objects with one set of keys.
 
-    `straight` are the keys of doc_id, url, title, snippet and score where each has one at most and nothing else is to
-    be read, as in most logs.
+    Attributes:
+        doc_id, url, title, snippet, score, type: the keys that hold this field, the best first.
+        containers: keys that hold more of the result in an inner object.
+        sources: keys that hold a URL, or the name of a source.
+        others: all other keys, with the name of the field and whether it is an id.
+        simple: the one key, or None, of doc_id, url, title, snippet and score; None if a field has several keys or
+            there is more to read. Most tools write simple objects, which are read on a short way.
     """
 
     doc_id: tuple[str, ...]
@@ -86,14 +95,15 @@ class Plan(NamedTuple):
     containers: tuple[str, ...]
     sources: tuple[str, ...]
     others: tuple[tuple[str, str, bool], ...]
-    straight: tuple[str | None, ...] | None
+    simple: tuple[str | None, ...] | None
 
 
 @lru_cache(maxsize=1024)
-def plan_of(keys: tuple[str, ...]) -> Plan:
+def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
+    """Decide how to read objects with these keys."""
     names: dict[str, list[str]] = {}
     for key in keys:
-        names.setdefault(plain(key), []).append(key)
+        names.setdefault(normalise_key(key), []).append(key)
     found = {
         field: tuple(key for synonym in synonyms for key in names.get(synonym, ()))
         for field, synonyms in _SYNONYMS.items()
@@ -102,11 +112,14 @@ def plan_of(keys: tuple[str, ...]) -> Plan:
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
-        if key not in read and (name := snake_case(key)) and name not in _DROPPED and plain(key) not in _CONTAINERS
+        if key not in read
+        and (name := field_name(key))
+        and name not in _DROPPED
+        and normalise_key(key) not in _CONTAINERS
     )
     nested = {"containers": _CONTAINERS, "sources": _SOURCES}
     lists = {field: tuple(key for name in of for key in names.get(name, ())) for field, of in nested.items()}
     fields = ("doc_id", "url", "title", "snippet", "score")
-    simple = not (others or found["type"] or any(lists.values())) and all(len(found[field]) < 2 for field in fields)
-    straight = tuple(found[field][0] if found[field] else None for field in fields) if simple else None
-    return Plan(**found, **lists, others=others, straight=straight)
+    is_simple = not (others or found["type"] or any(lists.values())) and all(len(found[field]) < 2 for field in fields)
+    simple = tuple(found[field][0] if found[field] else None for field in fields) if is_simple else None
+    return KeyPlan(**found, **lists, others=others, simple=simple)

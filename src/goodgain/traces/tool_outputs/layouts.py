@@ -1,7 +1,7 @@
-"""Lists of results written as text: each layout is one function from text to results, or None if it is not this one.
+"""Reads lists of results written as text: one function a layout, which returns None for text of another layout.
 
-The texts hold what web pages wrote. Nothing here backtracks over more than a line, and a list must begin at its first
-item: links inside prose make no list.
+The texts hold what web pages wrote, so no pattern backtracks over more than a line. A list must begin at its first
+item, so that links inside prose are not taken for a list.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 
 from goodgain.traces.model import Pairs, Result
-from goodgain.traces.tool_outputs.key_names import plain
-from goodgain.traces.tool_outputs.keys import result_of
+from goodgain.traces.tool_outputs.key_names import normalise_key
+from goodgain.traces.tool_outputs.objects import read_object
 
-__all__ = ["results_in_text"]
+__all__ = ["read_text_list"]
 
 #: `1. [title](url)`, `1. <docid: 123> [title]`, `1. [title]`.
 _NUMBERED = re.compile(r"(?P<n>\d{1,4})[.)] +(?:<docid: *(?P<id>[^>\n]+)> *)?(?P<rest>\[.*)")
@@ -23,10 +23,11 @@ _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?\(Title: ?")
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)"
 )
-#: The heading above a list of Tongyi's searches; queries may have line feeds in them.
+#: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"\s*A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
-#: The line of a `Doc k` that names the document, by address or by its id in the corpus.
+#: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
 _ADDRESS = re.compile(r"\s*(?:URL|ID|docid): *(?P<address>\S+)\s*", re.IGNORECASE)
+#: Lines between title and snippet in the lists of Tongyi's search tool.
 _NOTES = re.compile(r"(?P<label>Date published|Source): *(?P<value>.*)")
 
 #: The labels of `Title:/URL:/Content:` blocks, as the keys an object would have.
@@ -44,8 +45,8 @@ _LABELS = {
 }
 
 
-def results_in_text(text: str) -> list[Result] | None:
-    """The results a text lists, or None where it is no list in a known layout."""
+def read_text_list(text: str) -> list[Result] | None:
+    """Return the results in a text, or None if it is not a list in a known layout."""
     text = _HEADING.sub("", text, count=1)
     for layout in _LAYOUTS:
         if results := layout(text):
@@ -53,8 +54,8 @@ def results_in_text(text: str) -> list[Result] | None:
     return None
 
 
-def _numbered(text: str) -> list[Result] | None:
-    """`1. [title](url)` and below it the snippet, counted from 1 without a gap; a heading may stand above."""
+def _read_numbered(text: str) -> list[Result] | None:
+    """Read `1. [title](url)` with the snippet below, numbered from 1 without a gap; a heading may stand above."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         item = _NUMBERED.match(line)
@@ -68,12 +69,12 @@ def _numbered(text: str) -> list[Result] | None:
     for rank, (item, lines) in enumerate(found, start=1):
         if (head := _LINK.match(item["rest"]) or _BRACKETS.match(item["rest"])) is None:
             return None
-        results.append(_result(rank, head, lines, doc_id=item["id"]))
+        results.append(_make_result(rank, head, lines, doc_id=item["id"]))
     return results
 
 
-def _links(text: str) -> list[Result] | None:
-    """`[title](url)` on a line of its own, and below it the snippet; a heading may stand above."""
+def _read_links(text: str) -> list[Result] | None:
+    """Read `[title](url)` on a line of its own with the snippet below; a heading may stand above."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
         if item := _LINK.match(line):
@@ -82,11 +83,11 @@ def _links(text: str) -> list[Result] | None:
             found[-1][1].append(line)
         elif not _is_heading(line):
             return None
-    return [_result(rank, head, lines) for rank, (head, lines) in enumerate(found, start=1)]
+    return [_make_result(rank, head, lines) for rank, (head, lines) in enumerate(found, start=1)]
 
 
-def _docs(text: str) -> list[Result] | None:
-    """`Doc 1(Title: "t") text`, one a line or more."""
+def _read_docs(text: str) -> list[Result] | None:
+    """Read `Doc 1(Title: "t") text`, each on one line or more."""
     found: list[list[str]] = []
     for line in text.strip().splitlines():
         item = _DOC.match(line)
@@ -98,16 +99,19 @@ def _docs(text: str) -> list[Result] | None:
             return None
     results = []
     for rank, lines in enumerate(found, start=1):
-        title, rest = _titled(lines[0])
-        address, said = _addressed([rest, *lines[1:]])
+        title, rest = _split_title(lines[0])
+        address, others = _split_address([rest, *lines[1:]])
         url = address if address and "://" in address else None
-        snippet = "\n".join(said).strip()
+        snippet = "\n".join(others).strip()
         results.append(Result(rank, None if url else address, url=url, title=title or None, snippet=snippet or None))
     return results
 
 
-def _addressed(lines: list[str]) -> tuple[str | None, list[str]]:
-    """What a document's `URL:` line names, and the other lines; it is the first line with text, or the last."""
+def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
+    """Return the address in a document's `URL:` line, which is its first or last line with text, and the other lines.
+
+    Only these two are looked at, as lines in between are the page's own text.
+    """
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):
@@ -115,28 +119,28 @@ def _addressed(lines: list[str]) -> tuple[str | None, list[str]]:
     return None, lines
 
 
-def _titled(text: str) -> tuple[str, str]:
-    """The title up to its closing bracket, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
+def _split_title(text: str) -> tuple[str, str]:
+    """Return the title up to its closing bracket, and what follows: `"A (film)") text` -> `A (film)`, `text`."""
     if text.startswith('"') and (end := text.find('")')) > 0:
         return text[1:end], text[end + 2 :]
     depth = 1
-    for at, sign in enumerate(text[:1000]):
+    for at, sign in enumerate(text[:1000]):  # no title is longer; the bracket is missing then
         depth += (sign == "(") - (sign == ")")
         if depth == 0:
             return text[:at], text[at + 1 :]
     return "", text
 
 
-def _blocks(text: str) -> list[Result] | None:
-    """Blocks of `Title: ...`, `URL: ...`, `Content: ...`; a block begins where a label comes that it has already.
+def _read_blocks(text: str) -> list[Result] | None:
+    """Read blocks of `Title: ...`, `URL: ...`, `Content: ...`; a new block begins where the first label comes again.
 
-    The last label of a block owns every line up to the next block: pages have lines with a colon in them.
+    All lines below the last label of a block belong to it, also those with a colon, as pages have such lines.
     """
     blocks: list[dict[str, list[str]]] = []
     first = ""
     for line in text.strip().splitlines():
         found = _LABEL.match(line)
-        name = _LABELS.get(plain(found["label"])) if found else None
+        name = _LABELS.get(normalise_key(found["label"])) if found else None
         if found is None or name is None:
             if blocks:
                 next(reversed(blocks[-1].values())).append(line)
@@ -153,12 +157,12 @@ def _blocks(text: str) -> list[Result] | None:
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
-    results = [result_of(item, rank, "text") for rank, item in enumerate(objects, start=1)]
+    results = [read_object(item, rank, "text") for rank, item in enumerate(objects, start=1)]
     return None if None in results else [result for result in results if result is not None]
 
 
-def _result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
-    """A result from its heading line and the lines below: notes such as the date first, then the snippet."""
+def _make_result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
+    """Make a result of its heading line and the lines below: first notes such as the date, then the snippet."""
     fields: Pairs = ()
     while lines and (not lines[0].strip() or _NOTES.match(lines[0])):
         if (note := _NOTES.match(lines[0])) and note["value"].strip():
@@ -170,16 +174,17 @@ def _result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None
     if title and len(title) > 2 and title[0] == title[-1] == '"':
         title = title[1:-1]
     if url is None and title and snippet and snippet.startswith(title.removesuffix("...").rstrip()):
-        title = None  # the text's own beginning, put in brackets for want of a title
+        title = None  # the tool found no title, and wrote the beginning of the text in its place
     return Result(rank, doc_id.strip() if doc_id else None, (), url, title or None, snippet, fields=fields)
 
 
 def _is_heading(line: str) -> bool:
-    """A line that may stand above a list: blank, a Markdown heading, or `... results ...:`."""
+    """Return whether a line may stand above a list: it is blank, a Markdown heading, or `... results ...:`."""
     line = line.strip()
     if not line or line.startswith("#") or set(line) <= set("-=*_"):
         return True
     return len(line) <= 500 and line.endswith(":") and ("result" in line.lower() or "found" in line.lower())
 
 
-_LAYOUTS: tuple[Callable[[str], list[Result] | None], ...] = (_numbered, _docs, _blocks, _links)
+#: In the order tried. Links come last: numbered lists and blocks also have lines that look like a bare link.
+_LAYOUTS: tuple[Callable[[str], list[Result] | None], ...] = (_read_numbered, _read_docs, _read_blocks, _read_links)

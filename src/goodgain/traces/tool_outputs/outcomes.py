@@ -1,12 +1,12 @@
-"""What a tool's text says of the search itself: that it failed, or that it found nothing."""
+"""Recognises texts that report a failed search, and texts that report a search without results."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["says_failed", "says_nothing_found"]
+__all__ = ["is_failure", "is_nothing_found"]
 
-#: How the texts of failed searches begin.
+#: The beginnings of texts of failed searches, as agents' frameworks and MCP servers write them.
 _FAILURES = (
     "[Search] ",
     "Error executing",
@@ -22,7 +22,7 @@ _FAILURES = (
     "Traceback (most recent call last)",
 )
 
-#: What searches say that found nothing, at the beginning of the text.
+#: How search tools say that they found nothing, at the beginning of the text.
 _NOTHING = re.compile(
     r"""
       (?:sorry[,.]?\s+)?(?:there\s+(?:are|were)\s+)?(?:no|0|zero)\s+(?:good\s+|relevant\s+|matching\s+|further\s+)?
@@ -35,18 +35,19 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_LONGEST_NOTHING = 1000
-#: What was asked for, which may be an address.
+#: A longer text goes on to say more, so it is not taken for "nothing found".
+_MAX_LENGTH = 1000
+#: The query in such a sentence, which may hold a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 
 
-def says_failed(text: str) -> bool:
-    """Whether a text begins like a known failure."""
+def is_failure(text: str) -> bool:
+    """Return whether a text begins like that of a failed search."""
     return text.startswith(_FAILURES)
 
 
-def says_nothing_found(text: str) -> bool:
-    """Whether a text says, and says first, that nothing was found; one that goes on to name addresses does not."""
-    if len(text) > _LONGEST_NOTHING or _NOTHING.match(text) is None:
+def is_nothing_found(text: str) -> bool:
+    """Return whether a text begins by saying that nothing was found, and does not go on to name a URL."""
+    if len(text) > _MAX_LENGTH or _NOTHING.match(text) is None:
         return False
     return "://" not in _QUOTED.sub("", text)

@@ -1,7 +1,7 @@
-"""From what a tool gave back to results: a chain of small readers, the first that knows the shape wins.
+"""Reads the results out of a tool's output with a chain of small readers; the first that knows the shape is used.
 
-Objects are told from text by their type, lists of results from other lists by what their members hold. A sentence is
-never a result: it has no identity.
+What the members of a list hold decides whether it is a list of results. A sentence is never a result, as it has neither
+an id nor a URL.
 """
 
 from __future__ import annotations
@@ -10,36 +10,38 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.traces.input.checks import kind_of, number, place
-from goodgain.traces.input.json_text import NotJSONError, concatenated, loads
+from goodgain.traces.input.checks import as_number, describe, format_place
+from goodgain.traces.input.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.model import Result, Status
-from goodgain.traces.tool_outputs.keys import has_identity, result_of, results_of, text_of
-from goodgain.traces.tool_outputs.layouts import results_in_text
-from goodgain.traces.tool_outputs.outcomes import says_failed, says_nothing_found
-from goodgain.traces.tool_outputs.plain_lists import plain_results, remember_keys
+from goodgain.traces.tool_outputs.layouts import read_text_list
+from goodgain.traces.tool_outputs.objects import has_identity, join_texts, read_object, read_objects
+from goodgain.traces.tool_outputs.outcomes import is_failure, is_nothing_found
+from goodgain.traces.tool_outputs.plain_lists import decode_plain_list, remember_keys
 from goodgain.traces.tool_outputs.wrappers import (
     are_parts,
-    constructed,
-    error_in,
-    held_list,
-    lists_side_by_side,
-    surely_wraps,
+    find_list,
+    find_parallel_lists,
+    has_error,
+    is_wrapper,
+    unwrap_langchain,
 )
 
 __all__ = ["Outcome", "Parse", "read_output"]
 
-#: A caller's own reader: output -> results (objects or Results; an empty list: found nothing), or None: not mine.
+#: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
+#: that it leaves to the readers here.
 Parse = Callable[[Any], Iterable[Any] | None]
 
-#: Text that stands between the blocks of several queries in one call.
-_BLOCKS = "\n=======\n"
-_DEEPEST = 12
-#: An object with more texts than this says more than that nothing was found.
-_FEW = 3
+#: What Tongyi's search tool writes between the results of several queries in one call.
+_BLOCK_SEPARATOR = "\n=======\n"
+#: Wrappers nested deeper are not opened, so that reading hostile output ends.
+_MAX_DEPTH = 12
+#: An object with more texts than this is not taken for the report that nothing was found.
+_MAX_TEXTS = 3
 
 
 class Outcome(NamedTuple):
-    """What became of a search, and its results."""
+    """The status of a search, and its results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -51,41 +53,42 @@ _EMPTY, _ERROR, _UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparse
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
     """Read a tool's output.
 
-    `parse` is asked first, so that it can also correct what the chain would read; None from it means: not mine.
+    `parse` is called first, so that it can also correct what the readers here would return; where it returns None,
+    they are used.
 
     Raises:
         InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
     """
-    if parse is not None and (found := _parsed(parse, output, at, doc_type)) is not None:
+    if parse is not None and (found := _call_parse(parse, output, at, doc_type)) is not None:
         return found
-    return _Reading(at, doc_type).value(output, _DEEPEST)
+    return _OutputReader(at, doc_type).read_value(output, _MAX_DEPTH)
 
 
-def _parsed(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome | None:
+def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome | None:
     try:
-        found = parse(_text_alone(output))
+        found = parse(_join_text_parts(output))
         members = None if found is None else list(found)
     except Exception as error:
         raise InputError(
-            f"{place(at)}: parse= failed with {type(error).__name__} ({error}); it got {kind_of(output)}"
+            f"{format_place(at)}: parse= failed with {type(error).__name__} ({error}); it got {describe(output)}"
         ) from error
     if members is None:
         return None
     results = [
-        _at_rank(member, rank) if isinstance(member, Result) else
-        result_of({"doc_id": member} if isinstance(member, str) else member, rank, at, doc_type)
+        _set_rank(member, rank) if isinstance(member, Result) else
+        read_object({"doc_id": member} if isinstance(member, str) else member, rank, at, doc_type)
         for rank, member in enumerate(members, start=1)
         if isinstance(member, (Result, str, dict))
     ]  # fmt: skip
     if len(results) != len(members) or None in results:
         raise InputError(
-            f"{place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
+            f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
         )
-    return _listed(result for result in results if result is not None)
+    return _make_outcome(result for result in results if result is not None)
 
 
-def _text_alone(output: Any) -> Any:
-    """Text that came as content parts, as text: what a tool gave back before an API cut it up."""
+def _join_text_parts(output: Any) -> Any:
+    """Join the content parts of an output that is text only: the text that the tool returned before an API split it."""
     if (
         isinstance(output, list)
         and output
@@ -97,62 +100,62 @@ def _text_alone(output: Any) -> Any:
     return output
 
 
-def _at_rank(result: Result, rank: int) -> Result:
+def _set_rank(result: Result, rank: int) -> Result:
     if result.rank == rank:
         return result
     return Result(rank, *(getattr(result, name) for name in Result.__struct_fields__[1:]))
 
 
-def _listed(results: Iterable[Result]) -> Outcome:
+def _make_outcome(results: Iterable[Result]) -> Outcome:
     found = tuple(results)
     return Outcome("ok", found) if found else _EMPTY
 
 
-class _Reading:
-    """The chain, for the output at one place."""
+class _OutputReader:
+    """The readers for the output at one place, which errors name, of a tool whose results have this document type."""
 
     def __init__(self, at: str, doc_type: str | None) -> None:
         self.at = at
         self.doc_type = doc_type
 
-    def value(self, value: Any, depth: int) -> Outcome:
+    def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
         if depth == 0:
             return _UNPARSED
         if isinstance(value, str):
-            return self.text(value, depth)
+            return self.read_text(value, depth)
         if isinstance(value, list):
-            return self.members(value, depth)
+            return self.read_list(value, depth)
         if isinstance(value, dict):
-            return self.object(value, depth)
+            return self.read_object(value, depth)
         return _UNPARSED
 
-    def text(self, text: str, depth: int) -> Outcome:
-        """JSON in text, known failures, known layouts; else unparsed."""
+    def read_text(self, text: str, depth: int) -> Outcome:
+        """Read a text: JSON, a known failure, or a known layout; anything else is unparsed."""
         stripped = text.strip()
-        if (plain := plain_results(stripped, self.doc_type)) is not None:
+        if (plain := decode_plain_list(stripped, self.doc_type)) is not None:
             return Outcome("ok", plain)
-        if says_failed(stripped):
+        if is_failure(stripped):
             return _ERROR
         if stripped.startswith(("{", "[", '"')):
             try:
                 value = loads(stripped)
             except NotJSONError:
-                if (many := concatenated(stripped)) is not None:
-                    return self.members(many, depth - 1)
+                if (many := parse_concatenated(stripped)) is not None:
+                    return self.read_list(many, depth - 1)
             else:
                 if type(value) is list:
                     remember_keys(stripped, value)
-                return self.value(value, depth - 1)
-        if _BLOCKS in text:
-            return _joined([self.text(block, depth - 1) for block in text.split(_BLOCKS)])
-        if says_nothing_found(stripped):
+                return self.read_value(value, depth - 1)
+        if _BLOCK_SEPARATOR in text:
+            return _join_blocks([self.read_text(block, depth - 1) for block in text.split(_BLOCK_SEPARATOR)])
+        if is_nothing_found(stripped):
             return _EMPTY
-        results = results_in_text(text)
-        return _UNPARSED if results is None else _listed(self.typed(results))
+        results = read_text_list(text)
+        return _UNPARSED if results is None else _make_outcome(self.set_type(results))
 
-    def typed(self, results: list[Result]) -> Iterable[Result]:
-        """Results that know the document type of their tool."""
+    def set_type(self, results: list[Result]) -> Iterable[Result]:
+        """Return the results with the tool's document type, where it has one."""
         if self.doc_type is None:
             return results
         return [
@@ -160,102 +163,103 @@ class _Reading:
             for r in results
         ]
 
-    def members(self, members: list[Any], depth: int) -> Outcome:
-        """A list of results, of parts, of blocks (one a query), or of pairs of document and score."""
+    def read_list(self, members: list[Any], depth: int) -> Outcome:
+        """Read a list: of results, of content parts, of lists (one a query), or of pairs of document and score."""
         if not members:
             return _EMPTY
         if set(map(type, members)) == {dict}:
             if members[0].get("lc") == 1:
-                members = [constructed(member) for member in members]
+                members = [unwrap_langchain(member) for member in members]
             first = members[0]
             if ("type" in first or "text" in first) and are_parts(members):
-                return self.parts(members, depth)
-            if surely_wraps(first) and all(map(surely_wraps, members)):
-                return _joined([self.object(member, depth - 1) for member in members])
-            if len(members) == 1 and self.says_nothing(first):
+                return self.read_parts(members, depth)
+            if is_wrapper(first) and all(map(is_wrapper, members)):
+                return _join_blocks([self.read_object(member, depth - 1) for member in members])
+            if len(members) == 1 and self.is_empty(first):
                 return _EMPTY
-            results = results_of(members, self.at, self.doc_type)
+            results = read_objects(members, self.at, self.doc_type)
             return _UNPARSED if results is None else Outcome("ok", results)
         if all(isinstance(member, list) for member in members):
-            if all(len(pair) == 2 and isinstance(pair[0], dict) and number(pair[1]) is not None for pair in members):
-                return self.members([{"score": score, **document} for document, score in members], depth - 1)
-            return _joined([self.members(member, depth - 1) for member in members])
+            if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
+                return self.read_list([{"score": score, **document} for document, score in members], depth - 1)
+            return _join_blocks([self.read_list(member, depth - 1) for member in members])
         if all(isinstance(member, str) for member in members):
-            return self.texts(members, depth)
+            return self.read_texts(members, depth)
         return _UNPARSED
 
-    def texts(self, texts: list[str], depth: int) -> Outcome:
-        """Texts side by side: each of them one object, a list of results, or a URL."""
+    def read_texts(self, texts: list[str], depth: int) -> Outcome:
+        """Read a list of texts: each of them one object, a list of results, or a URL."""
         if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in texts):
-            return self.members([{"url": text} for text in texts], depth - 1)
-        return _joined([self.text(text, depth - 1) for text in texts])
+            return self.read_list([{"url": text} for text in texts], depth - 1)
+        return _join_blocks([self.read_text(text, depth - 1) for text in texts])
 
-    def parts(self, parts: list[dict[str, Any]], depth: int) -> Outcome:
-        """Content parts as MCP and the model vendors have them; each may hold results, or citations of results."""
+    def read_parts(self, parts: list[dict[str, Any]], depth: int) -> Outcome:
+        """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
         outcomes = []
         for part in parts:
             kind = part.get("type", "text")
             if kind == "search_result":
                 source = part.get("source")
                 named = {"url" if "://" in source else "doc_id": source} if isinstance(source, str) else {}
-                outcomes.append(self.members([{**part, "source": None, **named, "type": None}], depth - 1))
+                outcomes.append(self.read_list([{**part, "source": None, **named, "type": None}], depth - 1))
             elif part.get("citations"):
-                outcomes.append(self.value(part["citations"], depth - 1))
+                outcomes.append(self.read_value(part["citations"], depth - 1))
             elif kind == "resource":
-                outcomes.append(self.members([part.get("resource")], depth - 1))
+                outcomes.append(self.read_list([part.get("resource")], depth - 1))
             elif kind in ("resource_link", "document"):
-                outcomes.append(self.members([part], depth - 1))
+                outcomes.append(self.read_list([part], depth - 1))
             elif kind not in ("image", "audio"):
-                outcomes.append(self.value(part.get("text"), depth - 1))
+                outcomes.append(self.read_value(part.get("text"), depth - 1))
         if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
-            if (whole := self.text(joined, depth - 1)).status != "unparsed":
-                return whole  # a text cut into parts
-        return _joined(outcomes)
+            if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
+                return whole  # one text that an API split into parts
+        return _join_blocks(outcomes)
 
-    def object(self, item: dict[str, Any], depth: int) -> Outcome:
-        """An object around results, an error, or one result."""
+    def read_object(self, item: dict[str, Any], depth: int) -> Outcome:
+        """Read an object: a wrapper around results, an error, or one result."""
         if item.get("isError") is True or item.get("is_error") is True:
-            return _EMPTY if says_nothing_found(text_of(item.get("content")) or "") else _ERROR
+            return _EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else _ERROR
         if item.get("structuredContent"):
-            outcome = self.value(item["structuredContent"], depth - 1)
+            outcome = self.read_value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
                 return outcome
-        if (held := constructed(item)) is not item:
-            return self.value(held, depth - 1)
-        if has_identity(item) and not surely_wraps(item):
-            return self.members([item], depth)
-        lists = lists_side_by_side(item)
-        if len(lists) > 1 or (lists and held_list(item) is None):
-            outcome = _all_of([self.members(members, depth - 1) for members in lists])
-            return _ERROR if outcome.status == "empty" and error_in(item) else outcome
-        if (held := held_list(item)) is not None:
-            outcome = self.value(held, depth - 1)
-            if outcome.status != "empty" or not error_in(item):
+        if (held := unwrap_langchain(item)) is not item:
+            return self.read_value(held, depth - 1)
+        if has_identity(item) and not is_wrapper(item):
+            return self.read_list([item], depth)
+        lists = find_parallel_lists(item)
+        if len(lists) > 1 or (lists and find_list(item) is None):
+            outcome = _join_lists([self.read_list(members, depth - 1) for members in lists])
+            return _ERROR if outcome.status == "empty" and has_error(item) else outcome
+        if (held := find_list(item)) is not None:
+            outcome = self.read_value(held, depth - 1)
+            if outcome.status != "empty" or not has_error(item):
                 return outcome
-        if self.says_nothing(item):
+        if self.is_empty(item):
             return _EMPTY
-        return _ERROR if error_in(item) else _UNPARSED
+        return _ERROR if has_error(item) else _UNPARSED
 
-    def says_nothing(self, item: dict[str, Any]) -> bool:
-        """Whether all the text of an object says that nothing was found: no result, although it has a text."""
+    def is_empty(self, item: dict[str, Any]) -> bool:
+        """Return whether all texts of an object say that nothing was found."""
         texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
-        return bool(texts) and len(texts) <= _FEW and all(map(says_nothing_found, texts))
+        return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))
 
 
-def _all_of(outcomes: list[Outcome]) -> Outcome:
-    """The lists of one answer as one, of which none may be unreadable."""
-    return _UNPARSED if _UNPARSED in outcomes else _joined(outcomes)
+def _join_lists(outcomes: list[Outcome]) -> Outcome:
+    """Join the lists of results in one answer; unparsed if one of them is, as its results would be missing."""
+    return _UNPARSED if _UNPARSED in outcomes else _join_blocks(outcomes)
 
 
-def _joined(outcomes: list[Outcome]) -> Outcome:
-    """The blocks of one search as one: ranks run on, and one block with results makes it ok."""
+def _join_blocks(outcomes: list[Outcome]) -> Outcome:
+    """Join the blocks of one search: ranks run on, and one block with results makes the search ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     results = [result for outcome in outcomes for result in outcome.results]
     if results:
-        return Outcome("ok", tuple(_at_rank(result, rank) for rank, result in enumerate(results, start=1)))
+        return Outcome("ok", tuple(_set_rank(result, rank) for rank, result in enumerate(results, start=1)))
     statuses = {outcome.status for outcome in outcomes}
+    # Without a result the worst case for a reader of the numbers decides: unparsed output may have held results.
     for status in (_UNPARSED, _EMPTY, _ERROR):
         if status.status in statuses:
             return status

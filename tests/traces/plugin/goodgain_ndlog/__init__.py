@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from goodgain.traces.input.beginning import Head
+from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Step, ToolCall, Trace, Turn
 
 
-def sniff(head: Head) -> bool:
+def sniff(head: FileHead) -> bool:
     """The first line asks."""
     return head.text.startswith("ask ")
 

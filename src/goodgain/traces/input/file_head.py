@@ -1,4 +1,4 @@
-"""The beginning of a file, as the formats look at it to tell whether it is theirs."""
+"""The first 256 KiB of a file, from which formats are recognised."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from typing import Any
 from goodgain.files.opening import JSON_LINES
 from goodgain.traces.input.json_text import NotJSONError, loads
 
-__all__ = ["HEAD_SIZE", "Head"]
+__all__ = ["HEAD_SIZE", "FileHead"]
 
+#: Bytes looked at to recognise a format: enough for a system prompt and the first messages behind it.
 HEAD_SIZE = 256 * 1024
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-_ZIP = b"PK\x03\x04"
-#: Files that hold no text, by how they begin.
-_OTHERS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+#: Strings (also one that the end of the head cuts off), brackets and commas: all that closing cut JSON needs. The
+#: possessive `*+` keeps the search linear on hostile text.
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_ZIP_SIGNATURE = b"PK\x03\x04"
+#: Files that do not hold text, by their first bytes; they are named in the error.
+_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+#: A line of a stream of server-sent events.
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
+#: An error names at most this many keys, and this many characters of each.
 _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
-class Head:
+class FileHead:
     """The first 256 KiB of a file, decompressed.
 
     Attributes:
@@ -31,38 +36,40 @@ class Head:
 
     def __init__(self, name: str, raw: bytes, *, whole: bool) -> None:
         self.name = name
-        self.raw = raw.removeprefix(b"\xef\xbb\xbf")
+        self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
 
     @cached_property
     def kind(self) -> str:
         """What the file holds: `json` (one value), `jsonl` (a value a line), `zip` or `text`."""
-        if self.raw.startswith(_ZIP):
+        if self.raw.startswith(_ZIP_SIGNATURE):
             return "zip"
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
             return "text"
         if self.name.lower().endswith(JSON_LINES):
             return "jsonl"
+        # The name does not say it: several lines are JSON Lines if the first is a whole value by itself.
         first, _, rest = start.partition(b"\n")
         if not rest.strip():
             return "json"
         try:
             loads(first)
         except NotJSONError:
-            return "text" if start.startswith(b"[") and not _opens_json(start) else "json"
+            # Logs of programs begin lines with `[INFO]` or a date in brackets: these are text.
+            return "text" if start.startswith(b"[") and not _is_list_start(start) else "json"
         return "jsonl"
 
     @cached_property
     def value(self) -> Any:
-        """The value of a `json` file; of a longer file, as much of it as the head holds. None if it is no JSON."""
+        """The value of a `json` file, or as much of it as the head holds; None if the file is not JSON."""
         if self.kind != "json":
             return None
-        return _as_far_as_it_goes(self.raw, whole=self.whole)
+        return _parse_prefix(self.raw, whole=self.whole)
 
     @cached_property
     def records(self) -> list[Any]:
-        """The members of a list, the values of the lines, or the one object that the file is; empty for text."""
+        """The members of the file's list, the values of its lines, or its one object; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
         if self.kind != "jsonl":
@@ -71,13 +78,19 @@ class Head:
         values = []
         for number, line in enumerate(lines):
             cut = number == len(lines) - 1 and not self.whole
-            if not cut or number == 0:
-                values.append(_as_far_as_it_goes(line, whole=not cut))
+            if not cut or number == 0:  # a cut last line is left out, unless it is the only one
+                values.append(_parse_prefix(line, whole=not cut))
         return values
+
+    @property
+    def conversations(self) -> list[Any]:
+        """What may be a conversation: each record and, in a JSON file with a list, the list itself."""
+        as_list = [self.records] if self.kind == "json" and isinstance(self.value, list) else []
+        return [*as_list, *self.records]
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """Those records that are objects, and the objects in those that are lists."""
+        """The records that are objects, and the objects in the records that are lists."""
         found: list[dict[str, Any]] = []
         for record in self.records:
             members = record if isinstance(record, list) else [record]
@@ -85,13 +98,13 @@ class Head:
         return found
 
     @property
-    def looks_like(self) -> str:
-        """What the file holds, in words for an error: `jsonl, objects with the keys type, message, sessionId`."""
+    def description(self) -> str:
+        """What the file holds, for an error: `jsonl, objects with the keys type, message, sessionId`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
             return f"{self.kind}, objects with the keys {keys}"
-        for start, name in _OTHERS.items():
+        for start, name in _BINARY_FORMATS.items():
             if self.raw.startswith(start):
                 return name
         if self.kind == "text" and _EVENTS.match(self.raw):
@@ -104,12 +117,13 @@ class Head:
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
 
 
-def _opens_json(start: bytes) -> bool:
-    """Whether what follows a `[` can be a value of JSON."""
+def _is_list_start(start: bytes) -> bool:
+    """Return whether what follows a `[` can be JSON."""
     return start[1:].lstrip()[:1] in (b"{", b"[", b'"', b"]") or start[1:].lstrip()[:1].isdigit()
 
 
-def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
+def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
+    """Parse JSON that may be cut off at its end: up to the last whole member, with the open brackets closed."""
     try:
         return loads(raw)
     except NotJSONError:
@@ -117,8 +131,8 @@ def _as_far_as_it_goes(raw: bytes, *, whole: bool) -> Any:
             return None
     text = raw.decode("utf-8", "ignore")
     closing: list[str] = []
-    cut, open_there = 0, ""
-    for mark in _MARKS.finditer(text):
+    cut, open_there = 0, ""  # the last place at which the text can end, and the brackets that are open there
+    for mark in _JSON_TOKENS.finditer(text):
         sign = mark.group()
         if sign in "{[":
             closing.append("}" if sign == "{" else "]")
