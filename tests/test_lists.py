@@ -166,3 +166,31 @@ def type_of(pair: Pair) -> str | None:
     first, second = (canonical_name(str(side.get("type") or GENERIC.name)) for side in (pair.first, pair.second))
     row = pair_type(*(name if name in TYPES else GENERIC.name for name in (first, second)))
     return None if row is None else row.name
+
+
+# --- Pages: docs/how_it_works.md, CONTRIBUTING.md ---------------------------------------------------------------------
+
+
+def test_the_page_on_how_it_works_names_every_folder_and_file_of_the_package() -> None:
+    package = ROOT / "src/goodgain"
+    there = [path.name + "/" for path in package.iterdir() if (path / "__init__.py").exists()]
+    there += [path.name for path in package.glob("*.py") if not path.name.startswith("__")]
+    named = re.findall(r"`([a-z_]+(?:/|\.py))`", text("docs/how_it_works.md"))
+    same_names(
+        there,
+        named,
+        "docs/how_it_works.md does not name {0}: add its row to the table of folders",
+        "docs/how_it_works.md names {0}, which is not in src/goodgain: remove it",
+    )
+
+
+@pytest.mark.parametrize("page", ["docs/how_it_works.md", "CONTRIBUTING.md"])
+def test_every_path_on_the_pages_for_developers_exists(page: str) -> None:
+    paths = re.findall(r"`([\w.]+/[\w./]*)`", text(page))
+    assert len(paths) > 10
+    same_names(
+        [],
+        (path for path in paths if not any((folder / path).exists() for folder in (ROOT, ROOT / "src/goodgain"))),
+        "",
+        f"{page} names {{0}}, which does not exist: write where it is now",
+    )
