@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -27,10 +25,11 @@ from goodgain.formats.run import describe_likely_iteration, warn_of_likely_itera
 from goodgain.measures import MEASURES
 from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.names import Measures, parse_measure, parse_measures
+from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
+from goodgain.measures.scores import Scores
 from goodgain.measures.values import final_values, running_values, thresholds
 from goodgain.ranking.flattening import check_order
 from goodgain.version import __version__
@@ -45,53 +44,6 @@ __all__ = [
     "score_run",
     "used_thresholds",
 ]
-
-
-@dataclass(frozen=True, repr=False)
-class Scores:
-    """The scores of one run.
-
-    Attributes:
-        means: measure by name -> value over all queries, in the order asked for; None where a query has no value.
-        signature: how the values were made; it belongs beside any number that is reported.
-    """
-
-    means: dict[str, float | None]
-    signature: dict[str, Any]
-    _ours: pl.DataFrame
-    _classic: pl.DataFrame
-
-    @cached_property
-    def per_query(self) -> pl.DataFrame:
-        """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set.
-
-        A value that is not finite, as a function of the user's may give one, is null.
-        """
-        position = pl.col("measure").replace_strict(
-            {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
-        )
-        return pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
-
-    def __repr__(self) -> str:
-        shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
-        values = ", ".join(f"{name}={value}" for name, value in shown.items())
-        return f"Scores({values}; {self.signature['queries']} queries)"
-
-    def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """The value of one measure, however it is spelled; None where a query has no value."""
-        if isinstance(measure, str) and measure in self.means:
-            return self.means[measure]
-        name = str(parse_measure(measure) if isinstance(measure, str) else measure)
-        if name not in self.means:
-            raise MeasureError(f"{name} was not asked for; there are {', '.join(self.means)}")
-        return self.means[name]
-
-    def mean(self) -> dict[str, float | None]:
-        """Measure by name -> value over all queries (for a host's own measure, by the host's own rule).
-
-        None where a query has no value.
-        """
-        return dict(self.means)
 
 
 def evaluate(
@@ -293,12 +245,6 @@ def _warn_if_no_value(scores: Scores) -> None:
     counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
     listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
     notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
-
-
-def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
-    return values.unpivot(index="query_id", variable_name="measure", value_name="value").with_columns(
-        pl.col("measure").cast(pl.String), pl.col("value").cast(pl.Float64)
-    )
 
 
 def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> dict[str, Any]:
