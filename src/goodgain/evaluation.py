@@ -255,7 +255,8 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in families.rels]
     if families.ranked or families.hosts:
         signature["order"] = order
-        of_hosts = [f"{host}:{'+'.join(map(str, of))}" for host, of in found.hosts.hosts.items()]
+        computed = {host: [str(m) for m in families.hosts if m in of] for host, of in found.hosts.hosts.items()}
+        of_hosts = [f"{host}:{'+'.join(names)}" for host, names in computed.items()]
         signature["classic"] = ["goodgain"] * bool(families.ranked) + of_hosts
     if qrels.labels is not None:
         signature["labels"] = qrels.labels

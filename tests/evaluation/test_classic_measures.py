@@ -1,0 +1,112 @@
+"""Classic measures are computed over the ranking table unless a provider is asked for, and the signature says by whom."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+import goodgain as gg
+from tests.support.ranking_cases import BELOW_ZERO, WHOLE, make_case
+
+NAMES = "nDCG@10 nDCG RR@10 RR R@100 AP P@5 Rprec Success@3 IPrec@0.5 SetF Judged@10 NumRet NumRel"
+QRELS = {"q": {"a": 2, "b": 1}, "p": {"c": 1}}
+RUN = {"q": {"a": 1.0, "x": 0.5}, "p": {"x": 1.0}}
+
+
+def test_a_provider_that_is_named_has_the_same_values() -> None:
+    names = "nDCG@10 nDCG RR R@100 AP P@5 Rprec Success@3 IPrec@0.5 SetF NumRet NumRel"
+    for seed in range(20):
+        case = make_case(Random(seed), queries=30, labels=(*WHOLE, *BELOW_ZERO))
+        ours = gg.evaluate(case.qrels, case.ranking, names)
+        theirs = gg.evaluate(case.qrels, case.ranking, names, provider="pytrec_eval")
+        assert ours.mean() == pytest.approx(theirs.mean(), abs=1e-12)
+        key = ["query_id", "measure"]
+        both = ours.per_query.join(theirs.per_query, on=key, how="full", coalesce=True)
+        assert both.height == ours.per_query.height
+        assert (both["value"] - both["value_right"]).abs().max() <= 1e-12  # type: ignore[operator]  # a number
+
+
+def test_the_signature_says_who_computed_what() -> None:
+    assert gg.evaluate(QRELS, RUN, "nDCG@10 CG RR").signature["classic"] == ["goodgain"]
+    assert gg.evaluate(QRELS, RUN, "nDCG@10 RR", provider="pytrec_eval").signature["classic"] == [
+        "pytrec_eval:nDCG@10+RR"
+    ]
+    assert gg.evaluate(QRELS, RUN, "nDCG@10 Bpref Compat").signature["classic"] == [
+        "goodgain", "pytrec_eval:Bpref", "compat:Compat"
+    ]  # fmt: skip
+    assert "classic" not in gg.evaluate(QRELS, RUN, "CG").signature
+
+
+def test_the_digest_tells_qrels_apart_whatever_their_order_and_container() -> None:
+    frame = pl.DataFrame({"query_id": ["q", "q", "p"], "doc_id": ["a", "b", "c"], "relevance": [2, 1, 1]})
+    digests = {
+        gg.evaluate(qrels, RUN, "CG(rel=1)").signature["qrels"]
+        for qrels in (
+            QRELS,
+            frame,
+            frame[::-1],
+            frame.lazy(),
+            frame.to_pandas(),
+            duckdb.connect().from_arrow(frame.to_arrow()),
+        )
+    }
+    assert len(digests) == 1 and len(digests.pop()) == 8
+    others: list[dict[str, Any]] = [
+        {"q": {"a": 2, "b": 2}, "p": {"c": 1}},
+        {"q": {"a": 2, "b": 1, "d": 0}, "p": {"c": 1}},
+        {"q": {"a": 2, "b": 1}, "r": {"c": 1}},
+        {"q": {"a": 2.5, "b": 1}, "p": {"c": 1}},
+    ]
+    assert len({gg.read_qrels(qrels).digest for qrels in (QRELS, *others)}) == 5
+
+
+@pytest.mark.parametrize("order", ["seen", "interleaved", "last"])
+def test_an_iterated_run_has_the_values_of_its_flattened_ranking(order: str) -> None:
+    rows = {
+        "query_id": "q",
+        "iteration": [1, 1, 1, 2, 2, 3],
+        "doc_id": ["x", "y", "a", "a", "b", "x"],
+        "rank": [1, 2, 3, 1, 2, 1],
+    }
+    run = pl.DataFrame(rows)
+    found = gg.evaluate({"q": {"a": 2, "b": 1, "y": 0}}, run, NAMES, order=order)
+    flat = gg.flatten(run, order=order)
+    assert found.mean() == gg.evaluate({"q": {"a": 2, "b": 1, "y": 0}}, flat, NAMES).mean()
+    assert found.signature["order"] == order
+
+
+def test_labels_by_iteration_reach_classic_measures() -> None:
+    qrels = pl.DataFrame(
+        {"query_id": ["q"] * 3, "iteration": ["1", "2", "0"], "doc_id": ["a", "a", "b"], "relevance": [0, 3, 1]}
+    )
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 2], "doc_id": ["a", "a", "b"], "rank": [1, 1, 2]})
+    with pytest.warns(gg.GoodgainNotice, match="labels that differ between iterations"):
+        judged = gg.read_qrels(qrels, labels="iteration")
+    ours = gg.evaluate(judged, run, "P@2 RR NumRel nDCG@2")
+    theirs = gg.evaluate(judged, run, "P@2 RR NumRel nDCG@2", provider="pytrec_eval")
+    assert ours.mean() == pytest.approx(theirs.mean(), abs=1e-12)
+    assert ours["RR"] == 0.5  # the later label of 3 for `a` does not count
+
+
+def test_any_rel_and_any_label_are_taken() -> None:
+    scores = gg.evaluate(
+        {"q": {"a": 2.2, "b": 0.7}},
+        {"q": {"b": 2.0, "a": 1.0}},
+        "P(rel=1.5)@2 NumRel(rel=2) nDCG(dcg='exp-log2')@2 AP(rel=0.5)",
+    )
+    assert scores["P(rel=1.5)@2"] == 0.5 and scores["NumRel(rel=2)"] == 1 and scores["AP(rel=0.5)"] == 1
+    wanted = ((2**0.7 - 1) + (2**2.2 - 1) / 1.584962500721156) / ((2**2.2 - 1) + (2**0.7 - 1) / 1.584962500721156)
+    assert scores["nDCG(dcg='exp-log2')@2"] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_compare_and_the_ledgers_command_line_use_them_too() -> None:
+    found = gg.compare(QRELS, {"one": RUN, "other": {"q": {"b": 1.0}}}, "nDCG@10 P@5")
+    assert found.signature["classic"] == ["goodgain"]
+    assert found.means.filter(pl.col("system") == "one")["mean"].to_list() == [
+        gg.evaluate(QRELS, RUN, "nDCG@10")["nDCG@10"],
+        gg.evaluate(QRELS, RUN, "P@5")["P@5"],
+    ]
