@@ -15,7 +15,7 @@ from goodgain.formats.text import RUN_TEXT, separator_of
 if TYPE_CHECKING:
     from goodgain.batches.kernels.documents import Documents
     from goodgain.batches.kernels.judgments import Judgments
-    from goodgain.batches.kernels.scan import Firsts, Found, Queries, Tally
+    from goodgain.batches.kernels.scan import Found, Queries, Tally
 
 __all__ = ["Scan", "judgments_of", "scanned"]
 
@@ -120,7 +120,7 @@ def scanned(
     if not query_ids.is_unique().all():
         return None
     tallied = _tally_frame(tally, in_order=in_order)
-    rows = _firsts_frame(firsts, scores) if with_ranking and in_order else None
+    rows = _firsts_frame(firsts, judgments, scores) if with_ranking and in_order else None
     return Scan(
         pl.DataFrame(
             {
@@ -138,9 +138,9 @@ def scanned(
 
 def _scan_lines(
     data: Any, separator: int, first: int, judgments: Judgments, rels: Any, scores: Any
-) -> tuple[Queries, Tally, Firsts, bool] | None:
+) -> tuple[Queries, Tally, Any, bool] | None:
     """The tables that `scan_lines` fills, and whether all rows are in order; None where it refuses the text."""
-    from goodgain.batches.kernels.scan import FULL, Firsts, Queries, Tally
+    from goodgain.batches.kernels.scan import FULL, Queries, Tally
 
     found = _tables(kernels().count_lines(data), len(rels), with_firsts=len(scores) > 0)
     room, rows = _ROOM, FULL
@@ -153,25 +153,24 @@ def _scan_lines(
     # copies: Polars would take the arrays as they are, and keep all that has room in `found`
     queries = Queries(*(column[:query_count].copy() for column in found.queries))
     tally = Tally(*(column[:tally_count].copy() for column in found.tally))
-    firsts = Firsts(*(column[:first_count].copy() for column in found.firsts))
-    return queries, tally, firsts, bool(in_order)
+    return queries, tally, found.firsts[:first_count], bool(in_order)
 
 
 def _tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     """Room for what so many lines can fill.
 
-    It is one piece, which the machine gives only where something is written, and gets back as a whole. Smaller pieces, free
-    again, would be kept for later blocks with all that was ever written to them: half as much memory again.
+    Queries and tally are one piece of memory, which the machine gives only where something is written, and gets back as a
+    whole. Smaller pieces, free again, would be kept for later blocks with all that was ever written to them: half as much
+    memory again.
     """
-    from goodgain.batches.kernels.scan import Firsts, Found, Queries, Tally
+    from goodgain.batches.kernels.scan import FIRSTS, Found, Queries, Tally
 
-    widths = len(Queries._fields), len(Tally._fields) - 2, len(Firsts._fields), rels, rels
+    widths = len(Queries._fields), len(Tally._fields) - 2, rels, rels
     space = np.empty((sum(widths), lines), np.int64)
-    queries, counts, firsts, good, gains = np.split(space, np.cumsum(widths)[:-1])
+    queries, counts, good, gains = np.split(space, np.cumsum(widths)[:-1])
     tally = Tally(*[*counts, good.reshape(lines, rels), gains.view(np.float64).reshape(lines, rels)])
-    columns = dict(zip(Firsts._fields, firsts[:, : lines if with_firsts else 0], strict=True))
-    columns["relevance"] = columns["relevance"].view(np.float64)
-    return Found(Queries(*queries), tally, Firsts(**columns), np.zeros(4, np.int64))
+    firsts = np.empty((lines if with_firsts else 0, len(FIRSTS)), np.int64)
+    return Found(Queries(*queries), tally, firsts, np.zeros(4, np.int64))
 
 
 def _documents(room: int) -> Documents:
@@ -194,9 +193,16 @@ def _tally_frame(tally: Tally, *, in_order: bool) -> pl.DataFrame:
     return frame.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
 
 
-def _firsts_frame(firsts: Firsts, scores: Any) -> pl.DataFrame:
-    frame = pl.DataFrame(firsts._asdict() | {"score": scores[firsts.row]})
-    return frame.with_columns(pl.col("relevance").fill_nan(None))
+def _firsts_frame(firsts: Any, judgments: Judgments, scores: Any) -> pl.DataFrame:
+    from goodgain.batches.kernels.scan import FIRSTS
+
+    columns = dict(zip(FIRSTS, firsts.T, strict=True))
+    judgment = columns.pop("judgment")
+    is_judged = judgment >= 0
+    relevance = np.full(len(firsts), np.nan)
+    relevance[is_judged] = judgments.labels[judgment[is_judged]]
+    columns |= {"score": scores[columns["row"]], "relevance": relevance}
+    return pl.DataFrame(columns).with_columns(pl.col("relevance").fill_nan(None))
 
 
 def _scores(text: bytes, separator: str) -> Any:
