@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import ir_measures
 import narwhals as nw
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.batches.query_batches import Part, opened, over_parts
+from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, opened, query_batches
 from goodgain.batches.run_file import RunFile
-from goodgain.classic.labels import labelled
-from goodgain.classic.scores import Classic, classic_scores
+from goodgain.classic.labels import QrelsByQuery
+from goodgain.classic.scores import Classic, HostScores
 from goodgain.counting.coverage import Extent, extent_of, tell, tell_unreached
 from goodgain.counting.ledger import Counts, count, finished, pools_of
 from goodgain.errors import InputError, MeasureError, notice
@@ -25,10 +26,14 @@ from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import read_as_qrels
 from goodgain.formats.run import NO_ITERATIONS, describe_likely_iteration
 from goodgain.measures import MEASURES
-from goodgain.measures.batch_scores import PartScores
+from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measure, parse_measures
-from goodgain.measures.values import along_ledger, scored, thresholds
+from goodgain.measures.parameters import check_parameters
+from goodgain.measures.ranked import takes
+from goodgain.measures.ranked_values import RankedScores, aggregate_values
+from goodgain.measures.values import final_values, running_values, thresholds
+from goodgain.ranking.flattening import check_order
 from goodgain.version import __version__
 
 __all__ = [
@@ -67,7 +72,7 @@ class Scores:
         position = pl.col("measure").replace_strict(
             {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
         )
-        return pl.concat([_long(self._ours), self._classic]).sort("query_id", position)
+        return pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
 
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
@@ -135,33 +140,95 @@ def score_run(
     judged: Qrels, searched: Run | RunFile, asked: Sequence[ir_measures.Measure], *, order: str, provider: str | None
 ) -> Scores:
     """`evaluate` for what has been read, without the notices that are about the qrels alone."""
-    ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
-    theirs = [measure for measure in asked if not isinstance(measure, GoodGainMeasure)]
-    rels = thresholds(ours) or [DEFAULT_REL]
-
-    pools = pools_of(judged.frame, rels=rels, labels=judged.labels)
-
-    def scores_of(parts: Iterator[Part]) -> tuple[Classic, pl.DataFrame, Extent]:
-        good_gain = PartScores(ours, pools, rels)
-        classic = classic_scores(theirs, labelled(map(good_gain.add, parts), judged), provider=provider)
-        for part in parts:  # whatever the hosts left, having no ranking to score
-            good_gain.add(part)
-        return classic, *good_gain.scores()
-
-    check_iterations(searched, ours)
-    classic, values, extent = over_parts(searched, judged, scores_of, rels=rels, order=order if theirs else None)
-    tell(extent, labels=judged.labels)
-    values, classic_values = _finite(values), _finite(classic.per_query)
-    means = _means_of_hosts(classic, classic_values)
-    means |= {name: _mean(values.get_column(name)) for name in map(str, ours)}
+    check_order(order)
+    sorted_measures = _Families.of(asked, provider)
+    check_iterations(searched, sorted_measures.good_gain)
+    found: _Values | None = None
+    with suppress(ScatteredQueriesError):
+        found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider)
+    if found is None:  # outside the handler: the error would hold all of the first attempt
+        found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
+    tell(found.coverage, labels=judged.labels)
+    values, of_hosts = _make_finite(found.values), _make_finite(found.hosts.per_query)
+    means = _mean_hosts(found.hosts, of_hosts) | aggregate_values(sorted_measures.ranked, values)
+    means |= {str(measure): _mean(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _signature(extent, labels=judged.labels, rels=rels if ours else None, order=order if theirs else None),
+        _sign(found, judged, sorted_measures, order=order),
         values,
-        classic_values,
+        of_hosts,
     )
-    _tell_no_value(scores)
+    _warn_if_no_value(scores)
     return scores
+
+
+class _Families(NamedTuple):
+    """The measures of a call by what computes them: ledger, ranking table, or a host."""
+
+    good_gain: list[GoodGainMeasure]
+    ranked: list[ir_measures.Measure]
+    hosts: list[ir_measures.Measure]
+
+    @classmethod
+    def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _Families:
+        """Sort measures; a provider that is named computes all that are not ours alone."""
+        good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
+        others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
+        ranked = [measure for measure in others if provider is None and takes(measure)]
+        hosts = [measure for measure in others if measure not in ranked]
+        for measure in hosts:
+            check_parameters(measure)
+        return cls(good_gain, ranked, hosts)
+
+    @property
+    def rels(self) -> list[float]:
+        """The thresholds of the ledger."""
+        return thresholds(self.good_gain) or [DEFAULT_REL]
+
+
+class _Values(NamedTuple):
+    """The values of a run: query_id and a column for each measure of ours; the hosts' own; and how far the run reaches."""
+
+    values: pl.DataFrame
+    hosts: Classic
+    coverage: Extent
+
+
+def _score_batches(
+    run: Run | RunFile,
+    qrels: Qrels,
+    families: _Families,
+    *,
+    order: str,
+    provider: str | None,
+    scattered: bool = False,
+) -> _Values:
+    """Count and score a run, batch by batch."""
+    rels, by_iteration = families.rels, qrels.labels is not None
+    good_gain = BatchScores(families.good_gain, pools_of(qrels.frame, rels=rels, labels=qrels.labels), rels)
+    ranked = RankedScores(families.ranked, qrels.largest)
+    hosts = HostScores(families.hosts, qrels.frame.get_column("query_id").unique(), provider=provider)
+    labels = QrelsByQuery(qrels)
+    needs_documents = bool(families.hosts or (families.ranked and by_iteration))
+    request = None
+    if families.ranked or families.hosts:
+        judgments = ranked.judgments if families.ranked and not by_iteration else None
+        request = RankingRequest(order, needs_documents, judgments, ranked.plan.positions)
+    for batch in query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered):
+        good_gain.add(batch.tally)
+        if batch.table is not None:
+            ranked.add(batch.table)
+        if needs_documents and batch.ranking is not None:
+            of_batch = labels.take(batch)
+            if families.hosts:
+                hosts.add(of_batch, batch.ranking)
+            if families.ranked and by_iteration:
+                ranked.add_labelled(batch.ranking, of_batch)
+    values, coverage = good_gain.finish()
+    if families.ranked:
+        values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
+    rest = labels.take_rest() if families.hosts else qrels.frame.clear()
+    return _Values(values, hosts.finish(rest), coverage)
 
 
 def used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
@@ -172,7 +239,7 @@ def used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
 def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
     check_iterations(run, measures)
-    return scored(measures, counts)
+    return final_values(measures, counts)
 
 
 def open_both(qrels: Any, run: Any, columns: Columns | None) -> tuple[Run | RunFile, Qrels]:
@@ -211,7 +278,7 @@ def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts
     return counts
 
 
-def _finite(values: pl.DataFrame) -> pl.DataFrame:
+def _make_finite(values: pl.DataFrame) -> pl.DataFrame:
     """The values, null where they are not finite."""
     numbers = cs.float()
     return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
@@ -222,14 +289,14 @@ def _mean(values: pl.Series) -> float | None:
     return None if values.null_count() else math.fsum(values) / len(values)
 
 
-def _means_of_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | None]:
+def _mean_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | None]:
     """The hosts' own aggregated values; None where a query has no value, or where there is none to aggregate."""
     lacking = set(values.filter(pl.col("value").is_null()).get_column("measure"))
     means = {str(measure): mean for measure, mean in classic.means.items()}
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 
 
-def _tell_no_value(scores: Scores) -> None:
+def _warn_if_no_value(scores: Scores) -> None:
     names = [name for name, mean in scores.means.items() if mean is None]
     if not names:
         return
@@ -239,27 +306,30 @@ def _tell_no_value(scores: Scores) -> None:
     notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
 
 
-def _long(values: pl.DataFrame) -> pl.DataFrame:
+def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
     return values.unpivot(index="query_id", variable_name="measure", value_name="value").with_columns(
         pl.col("measure").cast(pl.String), pl.col("value").cast(pl.Float64)
     )
 
 
-def _signature(
-    extent: Extent, *, labels: str | None, rels: Sequence[float] | None, order: str | None
-) -> dict[str, Any]:
+def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> dict[str, Any]:
+    """How the values were made: versions, thresholds, who computed the classic measures, and on which judgments."""
+    coverage = found.coverage
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
-    if rels is not None:
-        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in rels]
-    if order is not None:
+    if families.good_gain:
+        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in families.rels]
+    if families.ranked or families.hosts:
         signature["order"] = order
-    if labels is not None:
-        signature["labels"] = labels
+        of_hosts = [f"{host}:{'+'.join(map(str, of))}" for host, of in found.hosts.hosts.items()]
+        signature["classic"] = ["goodgain"] * bool(families.ranked) + of_hosts
+    if qrels.labels is not None:
+        signature["labels"] = qrels.labels
     return signature | {
-        "queries": extent.judged,
-        "absent_from_run": extent.judged - extent.both,
-        "without_judgments": extent.searched - extent.both,
-        "unjudged": extent.unjudged / extent.unique if extent.unique else 0.0,
+        "qrels": qrels.digest,
+        "queries": coverage.judged,
+        "absent_from_run": coverage.judged - coverage.both,
+        "without_judgments": coverage.searched - coverage.both,
+        "unjudged": coverage.unjudged / coverage.unique if coverage.unique else 0.0,
     }
 
 
@@ -293,27 +363,34 @@ def ledger(
     >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
     [(2, 2, 1, 3.0, 0.5)]
     """
-    asked = [] if measures is None else [_along(measure, rel) for measure in parse_measures(measures, complete=False)]
+    asked = (
+        []
+        if measures is None
+        else [_take_along_ledger(measure, rel) for measure in parse_measures(measures, complete=False)]
+    )
     base_measure = MEASURES["CG"](rel=rel)
     base = base_measure.rel
     searched, judged = open_both(qrels, run, columns)
     check_iterations(searched, [base_measure, *asked])
     tell_unreached(judged.frame, used_thresholds([base_measure, *asked]))
     rels = sorted({base, *thresholds(asked)})
-    tallied = over_parts(
-        searched, judged, lambda parts: pl.concat([part.tally for part in parts]), rels=rels, order=None
-    )
+    tallied: pl.DataFrame | None = None
+    with suppress(ScatteredQueriesError):
+        tallied = pl.concat([batch.tally for batch in query_batches(searched, judged, rels=rels)])
+    if tallied is None:
+        batches = query_batches(searched, judged, rels=rels, scattered=True)
+        tallied = pl.concat([batch.tally for batch in batches])
     counts = finished(tallied, pools_of(judged.frame, rels=rels, labels=judged.labels), rels=rels)
     tell(extent_of(counts), labels=judged.labels)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
     if asked:
-        result = result.join(along_ledger(asked, counts), on=["query_id", "iteration"], how="left")
+        result = result.join(running_values(asked, counts), on=["query_id", "iteration"], how="left")
     return result.sort("query_id", "iteration")
 
 
-def _along(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
+def _take_along_ledger(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
     if not isinstance(measure, GoodGainMeasure):
         raise MeasureError(f"{measure} ranks documents and has no value at an iteration; the ledger shows ours only")
     if measure.cutoff is not None:
@@ -345,10 +422,10 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     searched = read_run(run, columns=columns)
     if isinstance(nw.from_native(run, pass_through=True), nw.LazyFrame):
         return searched.flattened_there(order)
-    return _like(searched.flattened(order), run)
+    return _convert_like(searched.flattened(order), run)
 
 
-def _like(frame: pl.DataFrame, source: Any) -> Any:
+def _convert_like(frame: pl.DataFrame, source: Any) -> Any:
     native = nw.from_native(source, pass_through=True) if not isinstance(source, Run) else source
     if not isinstance(native, nw.DataFrame):
         return frame

@@ -10,14 +10,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches import text_counting
 from goodgain.batches.blocks import TextBlock
-from goodgain.batches.kernels import lines as lines_kernel
-from goodgain.batches.query_batches import _ranked_scan
+from goodgain.batches.query_batches import _rank_documents
 from goodgain.batches.run_file import Block, RunFile
-from goodgain.batches.text_counting import judgments_of, scanned
+from goodgain.batches.text_counting import Scan, judgments_of, scanned
+from goodgain.batches.text_ranking import tabulate_scan
 from goodgain.counting.ledger import tally
-from goodgain.ranking.flattening import ranked
+from goodgain.ranking.flattening import Ranked, ranked
+from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
 from tests.support.tables import no_notices
 
 RELS = (1.8, 2.0)
@@ -102,10 +102,48 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     assert unranked is not None
     assert_frame_equal(unranked.tally, scan.tally)
     if scan.firsts is not None:
-        there, here = _ranked_scan(scan.queries, scan.firsts), ranked(run.frame, order="seen")
-        assert_frame_equal(there.ranking, here.ranking.select("query_id", "doc_id", "score"))
-        assert there.contradicting == here.contradicting
+        ranking, contradicting = _rank_documents(scan, scan.firsts)
+        here = ranked(run.frame, order="seen")
+        assert_frame_equal(ranking, here.ranking.select("query_id", "doc_id", "score"))
+        assert contradicting == here.contradicting
+        same_ranking_table(scan, here, qrels)
+        same_firsts(scan, qrels)
     return True
+
+
+def same_ranking_table(scan: Scan, here: Ranked, qrels: gg.Qrels) -> None:
+    """Positions and labels from the loop are those of the ranking that the readers make."""
+    assert scan.firsts is not None
+    judgments = number_judgments(qrels.frame)
+    there, contradicting = tabulate_scan(scan, scan.firsts, judgments, positions=["k_id", "k_gdeval"])
+    wanted = tabulate_ranking(here.ranking, judgments, positions=["k_id", "k_gdeval"])
+    for of_ties in ("k_id", "k_gdeval"):
+        found, right = (_with_position(table.rows, of_ties).sort("query", "k") for table in (there, wanted))
+        assert_frame_equal(found, right)
+    assert_frame_equal(there.retrieved.sort("query"), wanted.retrieved.sort("query"))
+    assert contradicting == here.contradicting
+
+
+def _with_position(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """A position that the table does not have is the same as k."""
+    return rows.select("query", "k", pl.col(name if name in rows.columns else "k").alias(name), "relevance")
+
+
+def same_firsts(scan: Scan, qrels: gg.Qrels) -> None:
+    """Documents and labels of first occurrences, for all and for a few, are those of a look-up in Python."""
+    assert scan.firsts is not None
+    rows = [line.split() for line in bytes(scan.text).split(b"\n")]
+    labels = {(r["query_id"], r["doc_id"]): r["relevance"] for r in qrels.frame.iter_rows(named=True)}
+    first: dict[tuple[str, str], int] = {}  # in reading order: the rows of each query are together
+    for number, row in enumerate(rows):
+        if row and row[2] != b"-":
+            first.setdefault((row[0].decode(), row[2].decode()), number)
+    query_ids = scan.queries.get_column("query_id").gather(scan.firsts.get_column("query"))
+    found = zip(query_ids, scan.doc_ids(scan.firsts), strict=True)
+    assert [*zip(found, scan.firsts.get_column("row"), strict=True)] == [*first.items()]
+    assert scan.firsts.get_column("relevance").to_list() == [labels.get(pair) for pair in first]
+    assert scan.doc_ids(scan.firsts[::3]).to_list() == [doc_id for _, doc_id in first][::3]
+    assert scan.firsts.get_column("score").to_list() == [float(rows[number][4]) for number in first.values()]
 
 
 @pytest.mark.parametrize("start", range(0, 1_200, 100))
@@ -165,8 +203,3 @@ def test_a_last_line_without_an_end_is_a_line() -> None:
 def test_qrels_in_any_order_of_queries_give_the_same() -> None:
     shuffled = gg.read_qrels(QRELS.frame.sample(fraction=1, shuffle=True, seed=2).select(pl.exclude("iteration")))
     assert compared(b"".join(lines(Random(4))), shuffled)
-
-
-def test_the_loop_fills_as_many_columns_as_are_named() -> None:
-    widths = lines_kernel.QUERIES, lines_kernel.COUNTS, lines_kernel.FIRSTS
-    assert widths == tuple(map(len, (text_counting._QUERIES, text_counting._COUNTS, text_counting._FIRSTS)))

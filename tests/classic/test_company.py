@@ -15,10 +15,8 @@ import pytest
 from ir_measures.measures import registry
 
 import goodgain as gg
-from goodgain.batches.query_batches import over_parts
-from goodgain.classic.labels import labelled
-from goodgain.classic.scores import Classic, classic_scores
 from goodgain.measures import MEASURES
+from goodgain.measures.ranked import takes
 from tests.support.counts import how_many
 
 #: A value for each parameter that is not its default; a measure is tried with each alone.
@@ -119,9 +117,9 @@ def wrong_pairs(
 
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_measure_is_tried(kind: str) -> None:
-    """Fractional labels reach hosts only as the 0/1 of a rel, or in a linear nDCG."""
+    """Fractional labels reach hosts only as the 0/1 of a rel; measures of the ranking table take any label."""
     tried = {measure.NAME for measure in alone(kind)}
-    every = {m.NAME for m in variants() if kind != "fractional" or "rel" in m.SUPPORTED_PARAMS or m.NAME == "nDCG"}
+    every = {m.NAME for m in variants() if kind != "fractional" or "rel" in m.SUPPORTED_PARAMS or takes(m)}
     assert tried == every
 
 
@@ -140,26 +138,7 @@ def test_some_ordered_pairs_have_the_values_that_each_has_alone(kind: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_ordered_pair_has_the_values_that_each_has_alone(kind: str) -> None:
-    """All 40,000 pairs, asked of the providers themselves: labels and ranking are the same for each, and made once."""
-    qrels, run = read(kind)
-    given = over_parts(run, qrels, lambda parts: list(labelled(parts, qrels)), rels=[2], order="seen")
-    wanted = {measure: by_measure(classic_scores([measure], given))[measure] for measure in alone(kind)}
-    wrong = []
-    for pair in itertools.permutations(wanted, 2):
-        found = by_measure(classic_scores(pair, given))
-        wrong += [(pair, measure) for measure in pair if found[measure] != wanted[measure]]
-    assert wrong == []
-
-
-def by_measure(scores: Classic) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
-    """Measure -> mean, and values by query."""
-    names = {str(measure): measure for measure in scores.means}
-    found: dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]] = {
-        measure: (mean, []) for measure, mean in scores.means.items()
-    }
-    for query_id, name, value in scores.per_query.rows():
-        found[names[name]][1].append((query_id, value))
-    return found
+    assert wrong_pairs(kind, itertools.permutations(alone(kind), 2)) == {}
 
 
 @pytest.mark.parametrize(

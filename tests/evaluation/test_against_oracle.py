@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.batches.query_batches import over_parts
-from goodgain.classic.labels import labelled
+from goodgain.batches.query_batches import RankingRequest, query_batches
+from goodgain.classic.labels import QrelsByQuery
 from goodgain.measures import MEASURES
 from tests.support import oracle, oracle_flattening
 from tests.support.counts import how_many
@@ -104,14 +105,9 @@ def test_classic_measures_take_the_oracles_label_of_a_document(labels: str | Non
     run, rows, _ = all_cases(labels)
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(rows), labels=labels)
-        pairs = over_parts(
-            gg.read_run(run_frame(run)),
-            qrels,
-            lambda parts: list(labelled(parts, qrels)),
-            rels=[2],
-            order="seen",
-        )
-    found = pairs[0][0]
+        (batch,) = query_batches(gg.read_run(run_frame(run)), qrels, rels=[2], ranking=RankingRequest("seen"))
+        by_query = QrelsByQuery(qrels)
+        found = pl.concat([by_query.take(batch), by_query.take_rest()], how="vertical_relaxed")
     wanted = oracle_flattening.classic_labels(run, rows, labels=labels)
     flat = {(query, doc): float(label) for query, docs in wanted.items() for doc, label in docs.items()}
     assert {(q, d): label for q, d, label in found.select("query_id", "doc_id", "relevance").iter_rows()} == flat

@@ -12,6 +12,7 @@ import ir_measures
 import pytest
 
 import goodgain as gg
+from goodgain.measures.names import parse_measure
 from tests.support.tables import ROOT, no_notices
 
 FOLDER = ROOT / "qrels_examples"
@@ -54,7 +55,7 @@ def test_the_guidelines_example_from_the_command_line_at_full_precision() -> Non
     printed = command("evaluate", folder / "qrels.txt", folder / "agent.run", *wanted, "-p", "-1")
     found = dict(line.split("\t") for line in printed.splitlines())
     assert {name: float(value) for name, value in found.items()} == pytest.approx(
-        {str(gg.names.parse_measure(name)): value for name, value in wanted.items()}, rel=1e-12, abs=1e-12
+        {str(parse_measure(name)): value for name, value in wanted.items()}, rel=1e-12, abs=1e-12
     )
 
 

@@ -85,10 +85,25 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+#: What the ranking table computes, and no host takes.
+TAKEN_WITHOUT_A_HOST = (
+    "SetF(beta=1e-05)", "SetF(beta=1e16)", "IPrec@1", "P@2147483648", "AP(rel=1.5)", "nDCG(gains={1:0.5})@10",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name not in TAKEN_WITHOUT_A_HOST])
 def test_a_parameter_that_makes_no_sense_is_an_error_with_what_it_may_be(name: str) -> None:
     with pytest.raises(gg.MeasureError) as error:
         parse_measures(name)
+    assert REFUSED[name] in str(error.value)
+
+
+@pytest.mark.parametrize("name", TAKEN_WITHOUT_A_HOST)
+def test_a_parameter_that_only_hosts_cannot_take_is_an_error_where_a_host_is_asked(name: str) -> None:
+    qrels, run = {"q": {"a": 2, "b": 1}}, {"q": {"a": 2.0, "b": 1.0}}
+    assert 0 <= gg.evaluate(qrels, run, name).means.popitem()[1] <= 1
+    with pytest.raises(gg.MeasureError) as error:
+        gg.evaluate(qrels, run, name, provider="pytrec_eval")
     assert REFUSED[name] in str(error.value)
 
 

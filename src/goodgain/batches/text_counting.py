@@ -4,80 +4,93 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from goodgain.batches.compiled_kernels import kernels
+from goodgain.batches.kernels.compiling import kernels
 from goodgain.formats.text import RUN_TEXT, separator_of
 
-__all__ = ["Judgments", "Scan", "judgments_of", "scanned"]
+if TYPE_CHECKING:
+    from goodgain.batches.kernels.documents import Documents
+    from goodgain.batches.kernels.judgments import Judgments
+    from goodgain.batches.kernels.scan import Firsts, Found, Queries, Tally
 
-#: Columns of what `scan_lines` fills (of counts, GR for each threshold follows).
-_QUERIES = ("offset", "length", "rising")
-_COUNTS = ("query", "iteration", "R", "UR", "Unjudged")
-_FIRSTS = ("query", "row", "offset", "length", "iteration", "rank")
+__all__ = ["Scan", "judgments_of", "scanned"]
 
 _PIECE = 2**20
 _NOT_ASCII = 128
 _ROOM = 1024  # for the documents of a query, at first
 
 
-class Judgments(NamedTuple):
-    """Labels as the loop takes them, query by query."""
-
-    query_text: Any
-    query_offsets: Any
-    query_rows: Any
-    slots: Any
-    doc_text: Any
-    starts: Any
-    hashes: Any
-    places: Any
-    labels: Any
-
-
 class Scan(NamedTuple):
     """What a block of text came down to.
 
     Attributes:
-        tally: as `tally` makes it.
+        tally: as `counting.tally` makes it.
         queries: query_id, results (how many, repeats among them), iterations (how many), rising (whether a score is above
             that of the rank before it); in order of appearance. With `firsts` only.
-        firsts: query (its position in `queries`), row, iteration, rank, doc_id, score: the first row of each document, in
-            the order of the file; None where no ranking was asked for, or the rows of a query are not in order.
+        firsts: the first row of each document of a query, in the order of the file: query (its position in `queries`),
+            row, iteration, rank, score, relevance (null where the query has no label for the document), doc_start and
+            doc_length (where the doc id is in `text`). None where no ranking was asked for, or the rows of a query are not
+            in order.
+        text: the bytes of the block, as an array, where there are `firsts`.
     """
 
     queries: pl.DataFrame
     tally: pl.DataFrame
     firsts: pl.DataFrame | None
+    text: Any
+
+    def doc_ids(self, firsts: pl.DataFrame) -> pl.Series:
+        """The doc ids of some rows of `firsts`."""
+        return _texts_at(self.text, *(firsts.get_column(name).to_numpy() for name in ("doc_start", "doc_length")))
+
+    def with_doc_ids(self) -> Scan:
+        """The same with doc_id in `firsts`, so that the bytes of the block can go."""
+        if self.firsts is None:
+            return self
+        ids = self.doc_ids(self.firsts)
+        return self._replace(firsts=self.firsts.drop("doc_start", "doc_length").with_columns(doc_id=ids), text=None)
 
 
 def judgments_of(qrels: pl.DataFrame) -> Judgments:
-    """Labels as the loop takes them, from columns query_id, doc_id, relevance with one row per (query, document)."""
+    """Labels as the loop looks them up, from columns query_id, doc_id, relevance with one row per (query, document).
+
+    Raises:
+        ImportError: numba cannot be loaded, or does not compile the loop.
+    """
+    compiled = kernels()
+    from goodgain.batches.kernels.judgments import Judgments  # loads numba
+
     rows = qrels.height
     query_text, query_offsets = _layout(qrels.get_column("query_id"))
+    doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
     numbers, query_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
     about: int = qrels.select(pl.col("query_id").approx_n_unique()).item()
     room, count = 1 << (2 * about).bit_length(), -1
     while count < 0:
         room *= 2
-        slots = np.full(room, -1, np.int64)
-        count = kernels()["number_ids"](query_text, query_offsets, rows, slots, room, numbers, query_rows)
-    doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
-    relevance = qrels.get_column("relevance").cast(pl.Float64).to_numpy()
-    starts, hashes = np.zeros(count + 2, np.int64), np.empty(rows, np.uint64)
-    places, labels = np.empty((rows, 2), np.int64), np.empty(rows)
-    kernels()["sort_judgments"](numbers, rows, count, doc_text, doc_offsets, relevance, starts, hashes, places, labels)
-    return Judgments(query_text, query_offsets, query_rows, slots, doc_text, starts, hashes, places, labels)
+        query_slots = np.full(room, -1, np.int64)
+        count = compiled.number_ids(query_text, query_offsets, query_slots, numbers, query_rows)
+    judgments = Judgments(
+        query_text, query_offsets, query_rows, query_slots, np.zeros(count + 2, np.int64), doc_text,
+        starts=np.empty(rows, np.int64), lengths=np.empty(rows, np.int64),
+        hashes=np.empty(rows, np.uint64), labels=np.empty(rows),
+    )  # fmt: skip
+    compiled.sort_judgments(numbers, doc_offsets, qrels.get_column("relevance").cast(pl.Float64).to_numpy(), judgments)
+    return judgments
 
 
 def _layout(ids: pl.Series) -> tuple[Any, Any]:
     """The bytes of all texts, and where each begins."""
     array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, text = array.buffers()
-    return np.frombuffer(text or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1]
+    layout = np.frombuffer(text or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1]
+    for part in layout:
+        part.flags.writeable = False
+    return layout
 
 
 def scanned(
@@ -99,50 +112,91 @@ def scanned(
     if scores is None or not _is_utf8(text):
         return None
     data = np.frombuffer(text, np.uint8)
-    lines = kernels()["count_lines"](data, len(data))
-    queries, counts = np.empty((lines, len(_QUERIES)), np.int64), np.empty((lines, len(_COUNTS) + len(rels)), np.int64)
-    firsts, gains = np.empty((lines, len(_FIRSTS)), np.int64), np.empty((lines, len(rels)))
-    filled = np.zeros(4, np.int64)
-    room, rows = _ROOM, -2
-    while rows == -2:
-        known, hashes, table = np.empty((room, 4), np.int64), np.empty(room, np.uint64), np.full(2 * room, -1, np.int64)
-        rows = kernels()["scan_lines"](
-            data, len(data), ord(separator), first,
-            judgments.query_text, judgments.query_offsets, judgments.query_rows, judgments.slots, len(judgments.slots),
-            judgments.doc_text, judgments.starts, judgments.hashes, judgments.places, judgments.labels,
-            np.array(rels, np.float64), len(rels), scores, len(scores),
-            queries, counts, gains, firsts, known, hashes, table, room, filled,
-        )  # fmt: skip
-        room *= 8
-    if rows < 0 or (with_ranking and rows != len(scores)):
+    found = _scan_lines(data, ord(separator), first, judgments, np.array(rels, np.float64), scores)
+    if found is None:
         return None
-    query_count, segments, first_count, in_order = filled.tolist()
-    query_ids = _texts(data, *queries[:query_count, :2].T)
+    queries, tally, firsts, in_order = found
+    query_ids = _texts_at(data, queries.start, queries.length)
     if not query_ids.is_unique().all():
         return None
-    counts, gains = counts[:segments], gains[:segments]
-    names = (*_COUNTS, *(f"GR{k}" for k in range(len(rels))))
-    tallied = pl.DataFrame(dict(zip(names, counts.T, strict=True)) | {f"G{k}": g for k, g in enumerate(gains.T)})
-    if not in_order:
-        tallied = tallied.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
+    tallied = _tally_frame(tally, in_order=in_order)
+    rows = _firsts_frame(firsts, scores) if with_ranking and in_order else None
     return Scan(
         pl.DataFrame(
             {
                 "query_id": query_ids,
-                "results": np.bincount(counts[:, 0], counts[:, 2], query_count).astype(np.int64),
-                "iterations": np.bincount(counts[:, 0], minlength=query_count),
-                "rising": queries[:query_count, 2] == 1,
+                "results": np.bincount(tally.query, tally.R, len(query_ids)).astype(np.int64),
+                "iterations": np.bincount(tally.query, minlength=len(query_ids)),
+                "rising": queries.rising == 1,
             }
         ),
         tallied.select(query_ids.gather(tallied.get_column("query")).alias("query_id"), pl.exclude("query")),
-        _firsts(data, firsts[:first_count], scores) if with_ranking and in_order else None,
+        rows,
+        None if rows is None else data,
     )
 
 
-def _firsts(data: Any, firsts: Any, scores: Any) -> pl.DataFrame:
-    columns = dict(zip(_FIRSTS, firsts.T, strict=True))
-    doc_ids = _texts(data, columns.pop("offset"), columns.pop("length"))
-    return pl.DataFrame(columns | {"doc_id": doc_ids, "score": scores[columns["row"]]})
+def _scan_lines(
+    data: Any, separator: int, first: int, judgments: Judgments, rels: Any, scores: Any
+) -> tuple[Queries, Tally, Firsts, bool] | None:
+    """The tables that `scan_lines` fills, and whether all rows are in order; None where it refuses the text."""
+    from goodgain.batches.kernels.scan import FULL, Firsts, Queries, Tally
+
+    found = _tables(kernels().count_lines(data), len(rels), with_firsts=len(scores) > 0)
+    room, rows = _ROOM, FULL
+    while rows == FULL:
+        rows = kernels().scan_lines(data, separator, first, judgments, rels, scores, _documents(room), found)
+        room *= 8
+    if rows < 0 or (len(scores) > 0 and rows != len(scores)):
+        return None
+    query_count, tally_count, first_count, in_order = found.filled.tolist()
+    # copies: Polars would take the arrays as they are, and keep all that has room in `found`
+    queries = Queries(*(column[:query_count].copy() for column in found.queries))
+    tally = Tally(*(column[:tally_count].copy() for column in found.tally))
+    firsts = Firsts(*(column[:first_count].copy() for column in found.firsts))
+    return queries, tally, firsts, bool(in_order)
+
+
+def _tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
+    """Room for what so many lines can fill.
+
+    It is one piece, which the machine gives only where something is written, and gets back as a whole. Smaller pieces, free
+    again, would be kept for later blocks with all that was ever written to them: half as much memory again.
+    """
+    from goodgain.batches.kernels.scan import Firsts, Found, Queries, Tally
+
+    widths = len(Queries._fields), len(Tally._fields) - 2, len(Firsts._fields), rels, rels
+    space = np.empty((sum(widths), lines), np.int64)
+    queries, counts, firsts, good, gains = np.split(space, np.cumsum(widths)[:-1])
+    tally = Tally(*[*counts, good.reshape(lines, rels), gains.view(np.float64).reshape(lines, rels)])
+    columns = dict(zip(Firsts._fields, firsts[:, : lines if with_firsts else 0], strict=True))
+    columns["relevance"] = columns["relevance"].view(np.float64)
+    return Found(Queries(*queries), tally, Firsts(**columns), np.zeros(4, np.int64))
+
+
+def _documents(room: int) -> Documents:
+    """An empty table for so many documents."""
+    from goodgain.batches.kernels.documents import Documents
+
+    starts, lengths, judgments, rows = (np.empty(room, np.int64) for _ in range(4))
+    slots = np.full(2 * room, -1, np.int64)
+    return Documents(slots, np.empty(room, np.uint64), starts, lengths, judgments, rows)
+
+
+def _tally_frame(tally: Tally, *, in_order: bool) -> pl.DataFrame:
+    """As `counting.tally` makes it, with query instead of query_id."""
+    columns = tally._asdict()
+    for name in ("GR", "G"):  # a column for each threshold
+        columns |= {f"{name}{k}": column for k, column in enumerate(columns.pop(name).T)}
+    frame = pl.DataFrame(columns)
+    if in_order:
+        return frame
+    return frame.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
+
+
+def _firsts_frame(firsts: Firsts, scores: Any) -> pl.DataFrame:
+    frame = pl.DataFrame(firsts._asdict() | {"score": scores[firsts.row]})
+    return frame.with_columns(pl.col("relevance").fill_nan(None))
 
 
 def _scores(text: bytes, separator: str) -> Any:
@@ -172,12 +226,16 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _texts(data: Any, offsets: Any, lengths: Any) -> pl.Series:
-    """The texts that stand at these places of a block."""
+def _texts_at(data: Any, starts: Any, lengths: Any) -> pl.Series:
+    """The texts that stand at these places of a block.
+
+    Args:
+        data: the bytes of the block.
+        starts, lengths: whole numbers, as arrays.
+    """
     import pyarrow as pa  # large files alone need it
 
     begins = np.concatenate([[0], np.cumsum(lengths)])
     copied = np.empty(begins[-1], np.uint8)
-    offsets, lengths = np.ascontiguousarray(offsets), np.ascontiguousarray(lengths)
-    kernels()["copy_texts"](data, offsets, lengths, len(offsets), begins, copied)
+    kernels().copy_texts(data, starts, lengths, begins, copied)
     return pl.Series(pa.LargeStringArray.from_buffers(len(begins) - 1, pa.py_buffer(begins), pa.py_buffer(copied)))

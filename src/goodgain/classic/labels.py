@@ -1,59 +1,51 @@
-"""Which labels go with the ranking of a part to a host."""
+"""Which labels go with the ranking of a batch to a host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
 
-from goodgain.batches.query_batches import Part
+from goodgain.batches.query_batches import QueryBatch
 from goodgain.formats import Qrels
 
-__all__ = ["labelled"]
+__all__ = ["QrelsByQuery"]
 
 
-def labelled(parts: Iterable[Part], qrels: Qrels) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Labels and ranking of each part that has one; with the last come the labels of all queries that the run lacks.
+class QrelsByQuery:
+    """Judgments that go to a host query by query, each query once: one label a document, a row for each subtopic of it."""
 
-    What such queries count is the host's to say.
+    def __init__(self, qrels: Qrels) -> None:
+        self._by_iteration = qrels.labels is not None
+        self._judgments = _Judgments(qrels.frame)
+        self._subtopics = self._judgments if qrels.rows is qrels.frame else _Judgments(qrels.rows)
 
-    Yields:
-        query_id, doc_id, relevance, iteration: one label a document (a row for each subtopic of it); and the ranking.
-    """
-    judgments, subtopics = _ByQuery(qrels.frame), _ByQuery(qrels.rows)
-    before: tuple[Part, pl.DataFrame] | None = None
-    for part in parts:
-        if part.ranking is None:
-            continue
-        if before is not None:
-            query_ids = before[0].tally.get_column("query_id").unique().to_list()
-            rows = judgments.taken(query_ids)
-            with_subtopics = rows if qrels.rows is qrels.frame else subtopics.taken(query_ids)
-            yield _labels(before[0], rows, with_subtopics, qrels.labels), before[1]
-        before = part, part.ranking
-    if before is not None:
-        rows = judgments.rest()
-        yield _labels(before[0], rows, rows if qrels.rows is qrels.frame else subtopics.rest(), qrels.labels), before[1]
+    def take(self, batch: QueryBatch) -> pl.DataFrame:
+        """Return the labels of a batch's queries: query_id, doc_id, relevance, iteration (column 2 of the qrels)."""
+        query_ids = batch.tally.get_column("query_id").unique().to_list()
+        if self._by_iteration and batch.run is not None:
+            return _label_first_occurrences(self._judgments.take(query_ids), batch.run.first_iterations)
+        return self._subtopics.take(query_ids)
 
-
-def _labels(part: Part, judgments: pl.DataFrame, subtopics: pl.DataFrame, by: str | None) -> pl.DataFrame:
-    if by is not None and part.run is not None:
-        return _of_first_occurrence(judgments, part.run.first_iterations)
-    return subtopics
+    def take_rest(self) -> pl.DataFrame:
+        """Return the labels of the queries that no batch had."""
+        if self._by_iteration:
+            rest = self._judgments.take_rest()
+            return _label_first_occurrences(rest, rest.select("query_id", "doc_id", "iteration").clear())
+        return self._subtopics.take_rest()
 
 
-class _ByQuery:
-    """Judgments that are taken out query by query, each once."""
+class _Judgments:
+    """Rows of judgments, each of which is taken once."""
 
     def __init__(self, judgments: pl.DataFrame) -> None:
-        self._all = judgments
         self._frame = judgments
         self._places: dict[str, tuple[int, int]] | None = None
 
-    def taken(self, query_ids: Iterable[str]) -> pl.DataFrame:
-        """The rows of these queries."""
-        places = self._placed()
+    def take(self, query_ids: Iterable[str]) -> pl.DataFrame:
+        """Return the rows of these queries."""
+        places = self._place_queries()
         found = np.array([places.pop(query_id) for query_id in query_ids if query_id in places], dtype=np.int64)
         if not len(found):
             return self._frame.clear()
@@ -61,11 +53,12 @@ class _ByQuery:
         before = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return self._frame[before + np.arange(lengths.sum())]
 
-    def rest(self) -> pl.DataFrame:
-        """The rows that have not been taken."""
-        return self._all if self._places is None else self.taken(list(self._places))
+    def take_rest(self) -> pl.DataFrame:
+        """Return the rows that have not been taken."""
+        return self.take(list(self._place_queries()))
 
-    def _placed(self) -> dict[str, tuple[int, int]]:
+    def _place_queries(self) -> dict[str, tuple[int, int]]:
+        """query_id -> where its rows begin, and how many they are."""
         if self._places is None:
             blocks = self._frame.get_column("query_id").rle().struct.unnest()
             if not blocks.get_column("value").is_unique().all():
@@ -78,7 +71,7 @@ class _ByQuery:
         return self._places
 
 
-def _of_first_occurrence(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
+def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Labels by iteration: a retrieved document has the label of its first occurrence, or none if that is unjudged (a
     later label never counts); any other has the largest."""
     key = ["query_id", "doc_id"]

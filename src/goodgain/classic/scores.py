@@ -16,7 +16,7 @@ from goodgain.errors import MeasureError
 from goodgain.formats import Run
 from goodgain.formats.labels import check_levels, clip_for_trec_eval
 
-__all__ = ["Classic", "classic_scores"]
+__all__ = ["Classic", "HostScores"]
 
 
 #: Providers that may look at all queries to score one: a function of the user's own, and ranx, which wants them all.
@@ -29,43 +29,74 @@ class Classic(NamedTuple):
     Attributes:
         means: measure -> aggregated value, by the host's own rule (NumRet is a sum).
         per_query: query_id, measure, value; all queries of the qrels, those the host leaves out at the measure's default.
+        hosts: provider -> the measures that it computed.
     """
 
     means: dict[ir_measures.Measure, float]
     per_query: pl.DataFrame
+    hosts: dict[str, list[ir_measures.Measure]]
 
 
-def classic_scores(
-    measures: Sequence[ir_measures.Measure],
-    pairs: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
-    *,
-    provider: str | None = None,
-) -> Classic:
-    """Values of ir_measures' own measures for a run that comes in parts, on its flattened ranking.
+class HostScores:
+    """Values of ir_measures' own measures for a run that comes in batches of whole queries, on its flattened ranking.
 
     Args:
         measures: any of theirs.
-        pairs: labels and ranking of some queries, as `labelled` gives them.
+        query_ids: all queries of the qrels.
         provider: the one to ask; None leaves it to ir_measures.
-
-    Raises:
-        MeasureError: no provider computes a measure, or none can with these labels or query ids.
     """
-    values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
-    judged: set[str] = set()
-    if any(_takes_all(measure, provider) for measure in measures):
-        pairs = [_at_once(pairs)]
-    for labels, ranking in pairs:
-        if labels.is_empty():
-            continue
-        judged.update(labels.get_column("query_id").unique())
+
+    def __init__(
+        self, measures: Sequence[ir_measures.Measure], query_ids: Iterable[str], *, provider: str | None = None
+    ) -> None:
+        self._provider = provider
+        self._query_ids = sorted(query_ids)
+        self._at_once = any(_takes_all(measure, provider) for measure in measures)
+        self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        self._hosts: dict[str, list[ir_measures.Measure]] = {}
+        self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
+
+    def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+        """Take the values of some queries.
+
+        Args:
+            labels: query_id, doc_id, relevance, iteration, as `QrelsByQuery` gives them.
+            ranking: query_id, doc_id, score.
+
+        Raises:
+            MeasureError: no provider computes a measure, or none can with these labels or query ids.
+        """
+        if self._at_once:
+            self._waiting.append((labels, ranking.select(Run.columns)))
+        elif not labels.is_empty():
+            self._ask(labels, ranking)
+
+    def finish(self, rest: pl.DataFrame) -> Classic:
+        """Return what the hosts say of the run.
+
+        Args:
+            rest: the labels of the queries that the run lacks.
+
+        Raises:
+            MeasureError: as `add`.
+        """
+        if self._at_once:
+            labels, rankings = zip(*self._waiting, strict=True)
+            self._ask(pl.concat([*labels, rest]), pl.concat(rankings))
+        for measure, values in self._values.items():
+            for (
+                query_id
+            ) in self._query_ids:  # a provider may leave queries out: Accuracy, where nothing relevant was found
+                values.setdefault(query_id, measure.DEFAULT)
+        means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
+        return Classic(means, _per_query(self._values), self._hosts)
+
+    def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
         with _no_search_for_cycles():
-            for measure, query_id, value in _metrics(measures, labels, ranking, provider):
-                values[measure][query_id] = value
-    for query_id in sorted(judged):  # a provider may leave queries out: Accuracy does where nothing relevant was found
-        for measure in measures:
-            values[measure].setdefault(query_id, measure.DEFAULT)
-    return Classic({measure: _aggregated(measure, values[measure]) for measure in measures}, _per_query(values))
+            for host, measure, query_id, value in _metrics([*self._values], labels, ranking, self._provider):
+                self._values[measure][query_id] = value
+                if measure not in self._hosts.setdefault(host, []):
+                    self._hosts[host].append(measure)
 
 
 @contextmanager
@@ -88,25 +119,20 @@ def _takes_all(measure: ir_measures.Measure, provider: str | None) -> bool:
         return False  # said when it is asked for with the labels it can have
 
 
-def _at_once(pairs: Iterable[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    labels, rankings = zip(*pairs, strict=True)
-    return pl.concat(labels), pl.concat(ranking.select(Run.columns) for ranking in rankings)
-
-
 def _metrics(
     measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame, provider: str | None
-) -> Iterator[tuple[ir_measures.Measure, str, float]]:
-    """What the providers say: measure, query, value."""
+) -> Iterator[tuple[str, ir_measures.Measure, str, float]]:
+    """What the providers say: provider, measure, query, value."""
     forms = _Forms(labels, ranking)
     for request in _requests(measures, labels, provider):
         check_provider(request.host, list(request.named), labels, ranking)
         if request.labelling.rel is None and request.labelling.whole:
             check_levels(labels)
         for metric in _calculated(request, forms):
-            yield request.named[metric.measure], metric.query_id, float(metric.value)
+            yield request.host.NAME, request.named[metric.measure], metric.query_id, float(metric.value)
 
 
-def _aggregated(measure: ir_measures.Measure, values: dict[str, float]) -> float:
+def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
     """By the host's own rule, and in its order: then it is the host's number to the last digit."""
     aggregator = measure.aggregator()
     for value in values.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Iterator
@@ -85,6 +86,20 @@ class Qrels(PandasFacade):
         if self.labels is None:
             return self.frame.select("query_id", "doc_id", "relevance")
         return self.frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
+
+    @cached_property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that tell judgments apart: equal labels of equal documents give equal digits.
+
+        The order of rows does not matter, nor what stands in column 2 where it is ignored.
+        """
+        columns = ["query_id", "doc_id", pl.col("relevance").cast(pl.Float64).cast(pl.String)]
+        if self.labels is not None:
+            columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
+        lines = self.frame.select(pl.concat_str(columns, separator="\0") + "\n").to_series()
+        lines = lines if lines.is_sorted() else lines.sort()
+        _, _, data = lines.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()
+        return hashlib.blake2b(data or b"", digest_size=4).hexdigest()
 
     @cached_property
     def fractional(self) -> float | None:

@@ -101,6 +101,11 @@ class Run(PandasFacade):
         rows: pl.DataFrame = lazy.collect("polars").to_native()
         return with_ranks(rows if lazy.implementation.is_polars() else put_in_order(rows))
 
+    @property
+    def lives_on_engine(self) -> bool:
+        """Whether the rows stay on an engine of their own, such as DuckDB or Spark; Polars works in memory."""
+        return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
+
     def flattened(self, order: str = "seen") -> pl.DataFrame:
         """The classic ranking; says in a notice where the ranks that make it contradict the scores."""
         return self._ranking if order == "seen" else self._flattened(order)

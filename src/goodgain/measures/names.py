@@ -13,6 +13,7 @@ from goodgain.errors import MeasureError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES
 from goodgain.measures.parameters import check_parameters
+from goodgain.measures.ranked import takes
 
 __all__ = ["Measures", "parse_measure", "parse_measures"]
 
@@ -111,7 +112,7 @@ def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_m
 def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(measure, GoodGainMeasure):
         measure.validate_params()
-    else:
+    elif not takes(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
         check_parameters(measure)
     return measure
 

@@ -10,7 +10,7 @@ from goodgain.counting.ledger import Counts
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.schema import LEDGER
 
-__all__ = ["along_ledger", "scored", "thresholds"]
+__all__ = ["final_values", "running_values", "thresholds"]
 
 _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
 
@@ -20,7 +20,7 @@ def thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
     return sorted({measure.rel for measure in measures})
 
 
-def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
+def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
     """The value of each measure for every judged query.
 
     Args:
@@ -40,7 +40,7 @@ def scored(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) 
     return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 
 
-def along_ledger(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
+def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
     """The value of each measure at every iteration of the ledger, null for queries without judgments.
 
     Returns:

@@ -21,7 +21,7 @@ from goodgain.formats.run import NO_ITERATIONS
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import iterated, judged
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.values import scored
+from goodgain.measures.values import final_values
 
 __all__ = ["Given", "parse_metric", "values"]
 
@@ -116,7 +116,7 @@ class Pair:
         if cutoff is not None and cutoff > 1 and not self._run.has_iterations and not self._warned:
             self._warned = True
             notice(NO_ITERATIONS)
-        scores = scored(list(_taking(rel, cutoff)), {rel: self._counted(rel)})
+        scores = final_values(list(_taking(rel, cutoff)), {rel: self._counted(rel)})
         queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
         return queries.join(scores, on="query_id", how="left", maintain_order="left")
 

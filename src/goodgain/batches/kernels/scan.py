@@ -1,0 +1,228 @@
+"""The loop over the lines of plain TREC text: each iteration's results, first occurrences and good documents.
+
+A line is read (`lines`), its document looked up among those of the query (`documents`), and counted in the row of the tally
+for its query and iteration. A line that is not plain ends the loop, and the readers in `formats` judge it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goodgain.batches.kernels.arguments import (
+    Bytes,
+    Floats,
+    FloatsTable,
+    Ints,
+    IntsTable,
+    ReadOnlyBytes,
+    ReadOnlyFloats,
+    ReadOnlyInts,
+    step,
+)
+from goodgain.batches.kernels.documents import Documents, add_document, add_judged, find_document
+from goodgain.batches.kernels.fields import NEWLINE
+from goodgain.batches.kernels.judgments import Judgments, number_of
+from goodgain.batches.kernels.lines import NO_LINE, is_empty, read_line
+
+__all__ = ["FULL", "REFUSED", "Firsts", "Found", "Queries", "Tally", "copy_texts", "count_lines", "scan_lines"]
+
+REFUSED = -1  #: a line is not plain, or there are more lines than scores
+FULL = -2  #: there is no room for the documents of a query
+_UNJUDGED = np.nan
+_ZERO: Any = np.int64(0)  # for a literal 0 numba would compile the steps that take it once more
+
+
+class Queries(NamedTuple):
+    """Queries in the order of the text: where the id is, and whether a score is above that of the rank before it."""
+
+    start: Ints
+    length: Ints
+    rising: Ints
+
+
+class Tally(NamedTuple):
+    """A row for neighbouring lines with one query (its position in `Queries`) and iteration; counts as in the ledger.
+
+    GR and G have a column for each threshold. Labels are added up in G only where they reach it.
+    """
+
+    query: Ints
+    iteration: Ints
+    R: Ints
+    UR: Ints
+    Unjudged: Ints
+    GR: IntsTable
+    G: FloatsTable
+
+
+class Firsts(NamedTuple):
+    """The first line of each document of a query, in the order of the text.
+
+    Attributes:
+        query: its position in `Queries`.
+        row: the line.
+        iteration, rank: what it has in columns 2 and 4.
+        relevance: the label that the query has for the document; NaN where it has none.
+        doc_start, doc_length: where the doc id is.
+    """
+
+    query: Ints
+    row: Ints
+    iteration: Ints
+    rank: Ints
+    relevance: Floats
+    doc_start: Ints
+    doc_length: Ints
+
+
+class Found(NamedTuple):
+    """What `scan_lines` fills.
+
+    Attributes:
+        queries, tally, firsts: tables.
+        filled: how many rows of each are filled; and whether the lines of each query are in order, by iteration and rank.
+    """
+
+    queries: Queries
+    tally: Tally
+    firsts: Firsts
+    filled: Ints
+
+
+def count_lines(text: ReadOnlyBytes) -> int:
+    """How many newlines there are."""
+    lines = 0
+    for position in range(len(text)):
+        lines += text[position] == NEWLINE
+    return lines
+
+
+def copy_texts(text: ReadOnlyBytes, starts: ReadOnlyInts, lengths: ReadOnlyInts, begins: Ints, copied: Bytes) -> int:
+    """Put texts that stand at these places one after the other, where each begins, as Arrow lays them out."""
+    for k in range(len(starts)):
+        for byte in range(lengths[k]):
+            copied[begins[k] + byte] = text[starts[k] + byte]
+    return 0
+
+
+def scan_lines(
+    text: ReadOnlyBytes,
+    separator: int,
+    first_iteration: int,
+    judgments: Judgments,
+    rels: ReadOnlyFloats,
+    scores: ReadOnlyFloats,
+    documents: Documents,
+    found: Found,
+) -> int:
+    """Read the lines of a run into `found`, and say how many there are; or REFUSED, or FULL.
+
+    Args:
+        text: the run; its last byte is a newline.
+        separator: the byte between fields.
+        first_iteration: the iteration of a query that has one word in column 2.
+        judgments, rels: the labels, and the thresholds of the tally.
+        scores: of each line; empty where no ranking is wanted, and then no firsts are filled.
+        documents, found: an empty table of documents; tables with room for a row per line.
+    """
+    queries, tally, firsts, filled = found
+    lines = query = row = first = base = count = last_result = start = _ZERO
+    last_rank, in_order = -1, True
+    line = NO_LINE
+    while start < len(text):
+        before = line
+        line = read_line(text, start, separator, before, first_iteration)
+        if line.end < 0 or (len(scores) > 0 and lines == len(scores)):
+            return REFUSED
+        if line.is_new:
+            _count_documents(documents, count, judgments.labels, rels, tally)
+            base += count
+            count = _begin_query(queries, query, text, line, judgments, documents, base)
+            query += 1
+        if line.is_new or line.iteration != before.iteration:
+            in_order = in_order and (line.is_new or line.iteration > before.iteration)
+            _begin_iteration(tally, row, query - 1, line.iteration)
+            row, last_rank = row + 1, -1
+        if count >= 0 and not is_empty(text, line):
+            in_order = in_order and line.rank >= last_rank
+            if len(scores) > 0 and last_rank >= 0 and scores[lines] > scores[last_result]:
+                queries.rising[query - 1] = 1
+            last_rank, last_result = line.rank, lines
+            count, new = _count_result(tally, row - 1, text, line, judgments.doc_text, documents, base, count)
+            if len(scores) > 0 and new >= 0:
+                _add_first(firsts, first, query - 1, lines, line, documents.judgments[new], judgments.labels)
+                first += 1
+        if count < 0:
+            return FULL
+        start, lines = line.end, lines + 1
+    _count_documents(documents, count, judgments.labels, rels, tally)
+    filled[0], filled[1], filled[2], filled[3] = query, row, first, in_order
+    return lines  # type: ignore[no-any-return]  # an int64
+
+
+@step
+def _begin_query(queries: Any, query: int, text: Any, line: Any, judgments: Any, documents: Any, base: int) -> int:
+    """Enter a query, and the documents that it has labels for; say how many these are, or -1 where there is no room."""
+    queries.start[query], queries.length[query], queries.rising[query] = line.query, line.query_length, 0
+    judged = number_of(
+        text, line.query, line.query_length, line.query_hash,
+        judgments.query_text, judgments.query_offsets, judgments.query_slots, judgments.query_rows,
+    )  # fmt: skip
+    return 0 if judged < 0 else add_judged(documents, base, judgments, judged)
+
+
+@step
+def _begin_iteration(tally: Any, row: int, query: int, iteration: int) -> None:
+    tally.query[row], tally.iteration[row] = query, iteration
+    tally.R[row], tally.UR[row], tally.Unjudged[row] = 0, 0, 0
+    for rel in range(tally.GR.shape[1]):
+        tally.GR[row, rel], tally.G[row, rel] = 0, 0.0
+
+
+@step
+def _count_result(
+    tally: Any, row: int, text: Any, line: Any, judged_text: Any, documents: Any, base: int, count: int
+) -> tuple[int, int]:
+    """Count a result in its row of the tally.
+
+    Returns:
+        How many documents the query has now, -1 where there is no room for one more; and the number of the document if
+        it was returned for the first time, else -1.
+    """
+    tally.R[row] += 1
+    slot = find_document(documents, base, text, judged_text, line)
+    if documents.slots[slot] < base:
+        if count == len(documents.rows):
+            return -1, -1
+        add_document(documents, slot, base, count, line.doc, line.doc_length, line.doc_hash, -1)
+        count += 1
+    document = documents.slots[slot] - base
+    first_row = documents.rows[document]
+    if first_row < 0 or line.iteration < tally.iteration[first_row]:  # lines may be out of order
+        documents.rows[document] = row
+    return count, document if first_row < 0 else -1
+
+
+@step
+def _add_first(firsts: Any, at: int, query: int, row: int, line: Any, judgment: int, labels: Any) -> None:
+    firsts.query[at], firsts.row[at], firsts.iteration[at], firsts.rank[at] = query, row, line.iteration, line.rank
+    firsts.relevance[at] = _UNJUDGED if judgment < 0 else labels[judgment]
+    firsts.doc_start[at], firsts.doc_length[at] = line.doc, line.doc_length
+
+
+@step
+def _count_documents(documents: Any, count: int, labels: Any, rels: Any, tally: Any) -> None:
+    """Count the documents of a query in the rows of the tally where they were first returned."""
+    for document in range(count):
+        row = documents.rows[document]
+        if row < 0:  # judged, and not returned
+            continue
+        judgment = documents.judgments[document]
+        tally.UR[row] += 1
+        if judgment < 0:
+            tally.Unjudged[row] += 1
+            continue
+        for rel in range(len(rels)):
+            if labels[judgment] >= rels[rel]:
+                tally.GR[row, rel] += 1
+                tally.G[row, rel] += labels[judgment]

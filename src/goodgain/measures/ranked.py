@@ -1,0 +1,227 @@
+"""The measures over one ranking: each is one declaration, with the name and the values that ir_measures has.
+
+A value is made of sums over the documents at ranks 1..cutoff (`Ranks`), and of what is judged of the query.
+"""
+
+from __future__ import annotations
+
+import math
+
+import ir_measures
+import narwhals as nw
+
+from goodgain.measures.ranked_declaration import RankedDeclaration, Ranks, divide
+
+__all__ = ["RANKED_MEASURES", "takes"]
+
+_TREC_EVAL = "trec_eval 9, "
+_DEEPEST = 1000
+
+
+def _gain(ranks: Ranks) -> nw.Expr:
+    """What a label is worth in DCG: itself, or 2^label - 1; labels below 0 are worth 0."""
+    label = ranks.label.clip(0)
+    return nw.lit(2.0) ** label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
+
+
+def _dcg(ranks: Ranks, gain: nw.Expr) -> nw.Expr:
+    return ranks.total(gain / (ranks.k + 1).log(2))
+
+
+def _f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
+    x = float(ranks.parameters["beta"])
+    return divide((x + 1) * precision * recall, x * precision + recall)
+
+
+def _needed_for(ranks: Ranks) -> nw.Expr:
+    """How many relevant documents reach a recall, as trec_eval 9 rounds it; its parameter has two decimals."""
+    recall = float(f"{ranks.parameters['recall']:.2f}")
+    return (recall * ranks.num_rel + 0.9).floor()
+
+
+def _rbp(ranks: Ranks) -> nw.Expr:
+    p = float(ranks.parameters["p"])
+    weight = nw.when(ranks.k <= _DEEPEST).then(nw.lit(p) ** (ranks.k - 1)).otherwise(nw.lit(0.0))
+    return ranks.total(weight * ranks.relevant) / math.fsum(p**k for k in range(_DEEPEST))
+
+
+_DECLARED = (
+    RankedDeclaration(
+        "nDCG",
+        "Normalised Discounted Cumulative Gain",
+        "sum of g(label) / log2(k + 1) over ranks k <= cutoff / the same of the judged documents by descending gain",
+        lambda ranks: divide(_dcg(ranks, _gain(ranks)), _dcg(ranks.ideal, _gain(ranks.ideal))),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "ndcg and ndcg_cut; dcg='exp-log2': gdeval.pl, without its rounding to five decimals",
+        position=lambda parameters: "k_gdeval" if parameters["dcg"] == "exp-log2" else "k",
+        takes=lambda parameters: parameters["dcg"] == "log2" or "gains" not in parameters,
+        remark="g is the label itself, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
+    ),
+    RankedDeclaration(
+        "P",
+        "Precision at k",
+        "relevant documents at ranks <= k / k",
+        lambda ranks: ranks.total(ranks.relevant) / float(ranks.parameters["cutoff"]),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "P",
+    ),
+    RankedDeclaration(
+        "R",
+        "Recall at k",
+        "relevant documents at ranks <= k / relevant documents",
+        lambda ranks: divide(ranks.total(ranks.relevant), ranks.num_rel),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "recall",
+    ),
+    RankedDeclaration(
+        "RR",
+        "Reciprocal Rank",
+        "1 / rank of the first relevant document, 0 where none is at ranks <= cutoff",
+        lambda ranks: ranks.highest(ranks.relevant / ranks.k),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "recip_rank; with a cutoff msmarco_eval.py, which orders tied documents by ascending id",
+        position=lambda parameters: "k_id" if "cutoff" in parameters else "k",
+    ),
+    RankedDeclaration(
+        "AP",
+        "Average Precision",
+        "sum of the precision at the rank of each relevant document at ranks <= cutoff / relevant documents",
+        lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), ranks.num_rel),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "map and map_cut",
+        remark="AP@k divides by all relevant documents, not by min(k, relevant documents) as some textbooks do",
+    ),
+    RankedDeclaration(
+        "Success",
+        "Success at k",
+        "1 where any document at ranks <= k is relevant, else 0",
+        lambda ranks: ranks.highest(ranks.relevant),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "success",
+    ),
+    RankedDeclaration(
+        "Rprec",
+        "R-Precision",
+        "relevant documents at ranks <= R / R, R = relevant documents",
+        lambda ranks: divide(
+            ranks.total(nw.when(ranks.k <= ranks.num_rel).then(ranks.relevant).otherwise(nw.lit(0.0))), ranks.num_rel
+        ),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "Rprec",
+    ),
+    RankedDeclaration(
+        "SetP",
+        "Set Precision",
+        "relevant documents retrieved / documents retrieved",
+        lambda ranks: divide(ranks.total(ranks.relevant), ranks.num_ret),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "set_P",
+    ),
+    RankedDeclaration(
+        "SetR",
+        "Set Recall",
+        "relevant documents retrieved / relevant documents",
+        lambda ranks: divide(ranks.total(ranks.relevant), ranks.num_rel),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "set_recall",
+    ),
+    RankedDeclaration(
+        "SetF",
+        "Set F",
+        "(x + 1) P R / (x P + R) of set precision and set recall, x = beta",
+        lambda ranks: _f(
+            ranks,
+            divide(ranks.total(ranks.relevant), ranks.num_ret),
+            divide(ranks.total(ranks.relevant), ranks.num_rel),
+        ),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "set_F",
+        remark="the parameter beta is the square of the beta of textbooks: SetF(beta=4) is their F2",
+    ),
+    RankedDeclaration(
+        "IPrec",
+        "Interpolated Precision at a recall",
+        "largest precision at any rank with at least floor(recall * R + 0.9) relevant documents, R = relevant documents",
+        lambda ranks: ranks.highest(
+            nw.when(ranks.relevant_so_far >= _needed_for(ranks))
+            .then(ranks.relevant * ranks.relevant_so_far / ranks.k)
+            .otherwise(nw.lit(0.0))
+        ),
+        better="up",
+        bounds=("0", "1"),
+        source=_TREC_EVAL + "iprec_at_recall",
+        takes=lambda parameters: math.isclose(parameters["recall"], round(parameters["recall"], 2), abs_tol=1e-12),
+        remark="trec_eval 10 rounds recall * R to the nearest number instead; recall has two decimals",
+    ),
+    RankedDeclaration(
+        "Judged",
+        "Judgment Rate at k",
+        "documents with a label at ranks <= k / documents at ranks <= k; without a cutoff over all ranks",
+        lambda ranks: divide(
+            ranks.total(nw.when(~nw.col("relevance").is_null()).then(nw.lit(1.0)).otherwise(nw.lit(0.0))),
+            ranks.num_ret if ranks.cutoff is None else nw.min_horizontal(ranks.num_ret, nw.lit(ranks.cutoff)),
+        ),
+        better="up",
+        bounds=("0", "1"),
+        source="the provider judged of ir_measures, which orders tied documents by ascending id",
+        position=lambda _parameters: "k_id",
+        remark="any label is a judgment, also one below 0",
+    ),
+    RankedDeclaration(
+        "NumRet",
+        "Number of Retrieved Documents",
+        "documents retrieved; with rel, relevant documents retrieved; summed over queries",
+        lambda ranks: ranks.total(ranks.relevant) if "rel" in ranks.parameters else ranks.num_ret,
+        better=None,
+        bounds=("0", ""),
+        source=_TREC_EVAL + "num_ret and num_rel_ret",
+    ),
+    RankedDeclaration(
+        "NumRel",
+        "Number of Relevant Documents",
+        "relevant documents in the qrels; summed over the queries of the run",
+        lambda ranks: ranks.num_rel,
+        better=None,
+        bounds=("0", ""),
+        source=_TREC_EVAL + "num_rel, of queries that the run has; 0 for the others, as in ir_measures",
+    ),
+    RankedDeclaration(
+        "RBP",
+        "Rank-Biased Precision",
+        "(1 - p) / (1 - p^1000) * sum of p^(k-1) over the relevant documents at ranks k <= 1000",
+        _rbp,
+        better="up",
+        bounds=("0", "1"),
+        source="cwl_eval",
+        takes=lambda parameters: "rel" in parameters and "cutoff" not in parameters,
+        remark="the paper divides by 1, not by 1 - p^1000, which differs for p >= .95; cwl_eval leaves tied documents in "
+        "the order of the run, and this is trec_eval's order, so the two are equal where no scores tie",
+    ),
+)
+
+#: Every measure declared above, by the name that ir_measures has for it.
+RANKED_MEASURES = {declared.name: declared for declared in _DECLARED}
+
+
+def takes(measure: ir_measures.Measure) -> bool:
+    """Whether a measure is computed from the ranking table, with the parameters that it has; else it goes to a host.
+
+    >>> takes(ir_measures.nDCG @ 10), takes(ir_measures.NumRel(rel=2)), takes(ir_measures.Bpref)
+    (True, True, False)
+    """
+    declared = RANKED_MEASURES.get(str(measure.NAME))
+    return (
+        declared is not None
+        and isinstance(measure, type(ir_measures.measures.registry[declared.name]))
+        and declared.computes(measure)
+    )

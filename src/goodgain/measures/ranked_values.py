@@ -1,0 +1,222 @@
+"""Values of measures over one ranking, from the ranking table and what is judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ir_measures
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import MeasureError
+from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.ranked_declaration import Ranks, Sums, read_parameters
+from goodgain.ranking.engines import carried_to as carry_to
+from goodgain.ranking.engines import collected as collect
+from goodgain.ranking.ranking_table import (
+    Judgments,
+    RankingTable,
+    name_relevant,
+    number_judgments,
+    tabulate_ranking,
+)
+
+__all__ = ["RankedPlan", "RankedScores", "aggregate_values", "plan_measures", "score_ranking"]
+
+_Gains = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class RankedPlan:
+    """What some measures need of a ranking, and how their values follow: made once, and run for each part of a run.
+
+    Attributes:
+        values: measure by name -> its value, over the columns that `finish_values` joins.
+        positions: the columns of positions that they go by.
+        sums: what is asked of the rows of the ranking.
+        ideal_sums: gains -> what is asked of the ideal ranking.
+    """
+
+    values: dict[str, nw.Expr]
+    positions: frozenset[str]
+    sums: Sums
+    ideal_sums: dict[_Gains, Sums]
+
+    def sum_rows(self, rows: Any, judged: Any) -> Any:
+        """Return what the measures need of each query, from the rows of its ranking.
+
+        Args:
+            rows: the rows of a `RankingTable` as a narwhals frame, on any engine.
+            judged: `Judgments.count_judged` with the thresholds `sums.rels`, as a frame of the same engine.
+        """
+        present = rows.collect_schema().names()
+        rows = rows.with_columns(nw.col("k").alias(name) for name in self.positions if name not in present)
+        if self.sums.rels:
+            counts = judged.select("query", *(name_relevant(rel) for rel in sorted(self.sums.rels)))
+            rows = rows.join(counts, on="query", how="left")
+        return self.sums.aggregate(rows)
+
+    def sum_ideals(self, judgments: Judgments) -> pl.DataFrame:
+        """Return what the measures need of the ideal ranking of each query."""
+        found = pl.DataFrame({"query": pl.Series([], dtype=pl.UInt32)})
+        for gains, sums in self.ideal_sums.items():
+            ideals = nw.from_native(judgments.rank_ideally(dict(gains)), eager_only=True)
+            found = found.join(sums.aggregate(ideals).to_native(), on="query", how="full", coalesce=True)
+        return found
+
+    def finish_values(
+        self, judged: pl.DataFrame, retrieved: pl.DataFrame, sums: pl.DataFrame, ideals: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Return query_id and a Float64 column for each measure by its name; one row per query of `judged`.
+
+        Args:
+            judged: what `Judgments.count_judged` returns.
+            retrieved: `RankingTable.retrieved`; a query that it lacks has the value that ir_measures gives to it, 0.
+            sums: what `sum_rows` returns, of all parts of the run.
+            ideals: what `sum_ideals` returns.
+        """
+        joined = judged
+        for part in (retrieved, sums, ideals):
+            joined = joined.join(part, on="query", how="left", maintain_order="left")
+        queries = nw.from_native(joined.fill_null(0), eager_only=True)
+        in_run = nw.col("NumRet") > 0
+        values = queries.select(
+            "query_id",
+            **{
+                name: nw.when(in_run).then(value.cast(nw.Float64)).otherwise(nw.lit(0.0))
+                for name, value in self.values.items()
+            },
+        ).to_native()
+        _check_finite(values)
+        return values
+
+
+class RankedScores:
+    """Values of measures over one ranking, for a run that comes in batches of whole queries.
+
+    Args:
+        measures: measures that `takes` holds of.
+        qrels: query_id, doc_id, relevance: one row per judged document.
+    """
+
+    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame) -> None:
+        self.plan = plan_measures(measures)
+        self.judgments = number_judgments(qrels)
+        self._judged = self.judgments.count_judged(self.plan.sums.rels)
+        self._sums: list[pl.DataFrame] = []
+        self._retrieved: list[pl.DataFrame] = []
+        self._labelled: list[pl.DataFrame] = []
+        self._measures = measures
+
+    def add(self, table: RankingTable) -> None:
+        """Take what the measures need of a ranking table that shares no query with any other."""
+        if table.retrieved is None:
+            self._add_lazy(nw.from_native(table.rows))
+            return
+        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
+        self._sums.append(self.plan.sum_rows(rows, judged).to_native())
+        self._retrieved.append(table.retrieved)
+
+    def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
+        """Collect one row per query, of rows that stay on their engine: a row for every document."""
+        counting = replace(self.plan, sums=self.plan.sums.with_number_of_rows())
+        numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
+        sums = collect(counting.sum_rows(rows, carry_to(rows, nw.from_native(numbered))))
+        sums = sums.with_columns(pl.col("query").cast(pl.UInt32))
+        self._retrieved.append(sums.select("query", pl.col("NumRet").cast(pl.Int64)))
+        self._sums.append(sums.drop("NumRet"))
+
+    def add_labelled(self, ranking: pl.DataFrame, labels: pl.DataFrame) -> None:
+        """Take a batch whose documents have labels of their own, other than those of the qrels for any run.
+
+        Args:
+            ranking: query_id, doc_id, score.
+            labels: query_id, doc_id, relevance, of the queries of the ranking.
+        """
+        if not labels.is_empty():
+            self._labelled.append(score_ranking(self._measures, ranking, labels))
+
+    def finish(self) -> pl.DataFrame:
+        """Return query_id (sorted) and a Float64 column for each measure by its name; 0 for queries that no batch had."""
+        if self._labelled:
+            queries = self._judged.select("query_id")
+            return queries.join(pl.concat(self._labelled), on="query_id", how="left", maintain_order="left").fill_null(
+                0
+            )
+        sums = pl.concat(self._sums) if self._sums else _no_rows(["query", *self.plan.sums.names])
+        retrieved = pl.concat(self._retrieved) if self._retrieved else _no_rows(["query", "NumRet"])
+        return self.plan.finish_values(self._judged, retrieved, sums, self.plan.sum_ideals(self.judgments))
+
+
+def _no_rows(names: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(schema={name: pl.UInt32 if name == "query" else pl.Float64 for name in names})
+
+
+def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
+    """Return the value of each measure for every judged query.
+
+    Args:
+        measures: measures that `takes` holds of.
+        ranking: query_id, doc_id, score: one row per document of a query.
+        qrels: query_id, doc_id, relevance: one row per judged document.
+
+    Returns:
+        query_id (sorted), and a Float64 column for each measure by its name. A query that the ranking lacks has 0.
+
+    Raises:
+        MeasureError: labels are too large to be added up.
+
+    >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
+    >>> score_ranking([ir_measures.P @ 2, ir_measures.RR], ranking, qrels).rows()
+    [('q', 0.5, 0.5)]
+    """
+    scores = RankedScores(measures, qrels)
+    scores.add(tabulate_ranking(ranking, scores.judgments, positions=scores.plan.positions))
+    return scores.finish()
+
+
+def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
+    """Return what measures need, each of which `takes` must hold of."""
+    values: dict[str, nw.Expr] = {}
+    positions: set[str] = set()
+    sums = Sums()
+    ideal_sums: dict[_Gains, Sums] = {}
+    for measure in measures:
+        declared = RANKED_MEASURES[str(measure.NAME)]
+        parameters = read_parameters(measure)
+        position = declared.position(parameters)
+        of_ideal = ideal_sums.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
+        ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
+        values[str(measure)] = declared.value(Ranks(measure, position, sums=sums, ideal=ideal))
+        positions.add(position)
+    asked = {gains: of_ideal for gains, of_ideal in ideal_sums.items() if of_ideal}
+    return RankedPlan(values, frozenset(positions), sums, asked)
+
+
+def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float]:
+    """Return each measure by its name with its value over all queries: the mean, or the sum where ir_measures takes it.
+
+    Args:
+        measures: the measures.
+        values: what `score_ranking` returns.
+    """
+    found = {}
+    for measure in measures:
+        column = values.get_column(str(measure))
+        total = math.fsum(column)  # compensated: the same for every order of queries
+        summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
+        found[str(measure)] = total if summed else total / len(column)
+    return found
+
+
+def _check_finite(values: pl.DataFrame) -> None:
+    for name in values.columns[1:]:
+        odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
+        if len(odd):
+            raise MeasureError(
+                f"{name}: the labels of query {odd[0]!r} are too large to be added up; map the labels to a smaller scale"
+            )

@@ -1,0 +1,197 @@
+"""The ranking table: position and label of each document of a ranking, and what is judged of each query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from goodgain.ranking.engines import carried_to as carry_to
+from goodgain.ranking.positions import count_in_query, place_documents
+
+__all__ = ["Judgments", "RankingTable", "name_relevant", "number_judgments", "tabulate_on_engine", "tabulate_ranking"]
+
+#: The largest number of 32 bits.
+_LARGEST_SINGLE = 3.4028234663852886e38
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """The labels of all judged queries, which are named by their number from here on.
+
+    Attributes:
+        query_ids: sorted; a query's number is its place.
+        labels: query, doc_id, relevance (Float64): one row per judged document.
+    """
+
+    query_ids: pl.Series
+    labels: pl.DataFrame
+
+    def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
+        """Return one row per query, in the order of their numbers: query, query_id, and how many documents have a label.
+
+        `NumJudged` counts any label, and `NumRel(rel=...)`, one column for each of `rels`, labels of at least that.
+        """
+        counts = self.labels.group_by("query").agg(
+            pl.len().cast(pl.Int64).alias("NumJudged"),
+            *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
+        )
+        queries = pl.DataFrame(
+            {"query": pl.int_range(len(self.query_ids), dtype=pl.UInt32, eager=True), "query_id": self.query_ids}
+        )
+        return queries.join(counts, on="query", how="left", maintain_order="left")
+
+    def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
+        """Return the ideal ranking of each query: query, k, relevance of the labels above 0, descending.
+
+        Args:
+            gains: what some labels are replaced by beforehand.
+        """
+        relevance = pl.col("relevance")
+        if gains:
+            relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
+        positive = self.labels.select("query", relevance).filter(pl.col("relevance") > 0)
+        ranking = positive.sort("query", "relevance", descending=[False, True])
+        return ranking.insert_column(1, count_in_query(ranking.get_column("query")))
+
+
+class RankingTable(NamedTuple):
+    """A ranking with its labels.
+
+    Attributes:
+        rows: query, k (1..n), relevance (Float64), k_id and k_gdeval where they differ from k, and doc_id where it is
+            known. Documents without a label have no row, or have null as their relevance. A lazy frame, with a row for
+            every document, where the ranking stays on its engine.
+        retrieved: query, NumRet: the number of documents of each judged query that has any; None for a lazy frame.
+    """
+
+    rows: Any
+    retrieved: pl.DataFrame | None
+
+
+def name_relevant(rel: float) -> str:
+    """Return the name of the column that counts the labels of at least `rel`."""
+    return f"NumRel(rel={rel:g})" if float(f"{rel:g}") == rel else f"NumRel(rel={rel!r})"
+
+
+def number_judgments(qrels: pl.DataFrame) -> Judgments:
+    """Return the labels of a qrels frame by the number of their query.
+
+    Args:
+        qrels: query_id, doc_id, relevance: one row per judged document.
+    """
+    query_ids = qrels.get_column("query_id").unique().sort()
+    labels = _number_queries(qrels, query_ids).select("query", "doc_id", pl.col("relevance").cast(pl.Float64))
+    return Judgments(query_ids, labels)
+
+
+def tabulate_ranking(
+    ranking: pl.DataFrame, judgments: Judgments, *, positions: Collection[str] = (), unjudged: bool = False
+) -> RankingTable:
+    """Return the ranking table of a ranking, of the judged queries alone.
+
+    Args:
+        ranking: query_id, doc_id, score: one row per document of a query, in any order. Rows by descending score are
+            the fastest.
+        judgments: the labels.
+        positions: the orders of tied documents that are needed beside trec_eval's; names of `POSITIONS`.
+        unjudged: also give a row, with null as its relevance, to each document without a label. No value of a measure
+            changes with them.
+
+    >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
+    >>> tabulate_ranking(ranking, number_judgments(qrels), unjudged=True).rows.rows()
+    [(0, 'a', 1, None), (0, 'b', 2, 1.0)]
+    """
+    numbered = _number_queries(ranking, judgments.query_ids)
+    retrieved = numbered.get_column("query").rle().struct.unnest()
+    scores = numbered.select("query", pl.col("score").cast(pl.Float64))
+    placed = place_documents(scores, numbered.get_column("doc_id").gather, positions=positions)
+    rows, relevance = _find_labels(numbered, judgments.labels)
+    if unjudged:
+        found = pl.DataFrame({"row": rows, "relevance": relevance})
+        all_rows = pl.DataFrame({"row": pl.int_range(numbered.height, dtype=pl.UInt32, eager=True)})
+        relevance = all_rows.join(found, on="row", how="left", maintain_order="left").get_column("relevance")
+    else:
+        numbered, placed = numbered[rows], placed[rows]
+    table = pl.DataFrame(
+        [numbered.get_column("query"), numbered.get_column("doc_id"), *placed.get_columns(), relevance]
+    )
+    return RankingTable(
+        table, retrieved.select(pl.col("value").alias("query"), pl.col("len").cast(pl.Int64).alias("NumRet"))
+    )
+
+
+def tabulate_on_engine(ranking: Any, judgments: Judgments, *, positions: Collection[str] = ()) -> RankingTable:
+    """Return the ranking table of a lazy ranking, as a lazy frame of the same engine: nothing is collected.
+
+    Args:
+        ranking: a lazy frame with query_id, doc_id, score: one row per document of a query.
+        judgments: the labels, which are carried to the engine.
+        positions: the orders of tied documents that are needed beside trec_eval's.
+    """
+    rows: nw.LazyFrame[Any] = nw.from_native(ranking).select("query_id", "doc_id", "score")
+    queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
+    labels = judgments.labels.select(pl.col("query").cast(pl.Int64), "doc_id", "relevance")
+    placed = rows.join(carry_to(rows, nw.from_native(queries)), on="query_id", how="inner")
+    score = nw.col("score").cast(nw.Float64) + 0.0
+    # A score beyond 32 bits is infinite to trec_eval; some engines refuse the cast instead.
+    inside = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf)).when(score < -_LARGEST_SINGLE)
+    single = inside.then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
+    placed = placed.with_columns(score=score, single=single).with_columns(minus_score=-nw.col("score"))
+    count = nw.col("doc_id").count().over("query")
+    # Descending by both is the reverse of ascending by both.
+    columns = {
+        "k": count + 1 - _number_rows("single", "doc_id"),
+        "k_gdeval": count + 1 - _number_rows("score", "doc_id"),
+        "k_id": _number_rows("minus_score", "doc_id"),
+    }
+    placed = placed.with_columns(**{name: columns[name].cast(nw.Int64) for name in ("k", *positions)})
+    labelled = placed.join(carry_to(rows, nw.from_native(labels)), on=["query", "doc_id"], how="left")
+    return RankingTable(labelled.select("query", *dict.fromkeys(("k", *positions)), "relevance").to_native(), None)
+
+
+def _number_rows(*by: str) -> nw.Expr:
+    return nw.col("doc_id").cum_count().over("query", order_by=by)
+
+
+def _number_queries(frame: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
+    """The rows of these queries, with the queries' numbers in place of their ids; the rows of a query together."""
+    runs = frame.get_column("query_id").rle().struct.unnest()
+    numbers = pl.DataFrame({"value": query_ids, "query": pl.int_range(len(query_ids), dtype=pl.UInt32, eager=True)})
+    numbered = runs.join(numbers, on="value", how="left", maintain_order="left").get_column("query")
+    of_rows = np.repeat(numbered.fill_null(len(query_ids)).to_numpy(), runs.get_column("len").to_numpy())
+    rows = frame.drop("query_id").with_columns(pl.Series("query", of_rows, dtype=pl.UInt32))
+    if numbered.null_count():
+        rows = rows.filter(pl.col("query") < len(query_ids))
+    return rows if runs.get_column("value").is_unique().all() else rows.sort("query", maintain_order=True)
+
+
+def _find_labels(rows: pl.DataFrame, labels: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """The rows whose document is judged, ascending, and their labels.
+
+    Rows and labels with the same hash are found first, in half the time of a join by text, and then compared.
+    """
+    queries = rows.get_column("query").rle().struct.field("value")
+    labels = labels.filter(pl.col("query").is_in(queries.implode()))  # a part of a run has few of the queries
+    hashed = (pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)).alias("hash")
+    found = (
+        rows.lazy()
+        .select(hashed)
+        .with_row_index("row")
+        .join(labels.lazy().select(hashed).with_row_index("label"), on="hash")
+        .select("row", "label")
+        .sort("row")
+        .collect(engine="streaming")
+    )
+    mine = rows.select("query", "doc_id")[found.get_column("row")]
+    theirs = labels[found.get_column("label")]
+    same = (mine.get_column("query") == theirs.get_column("query")) & (
+        mine.get_column("doc_id") == theirs.get_column("doc_id")
+    )
+    return found.get_column("row").filter(same), theirs.get_column("relevance").filter(same)

@@ -1,0 +1,62 @@
+"""Values equal a brute-force oracle's, for all labels and parameters: also for those that no host takes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodgain.measures.ranked import takes
+from goodgain.measures.ranked_values import score_ranking
+from tests.support import ranking_oracle
+from tests.support.ranking_cases import (
+    BELOW_ZERO,
+    BY_GDEVAL,
+    FRACTIONAL,
+    JUDGED_ONLY,
+    WHOLE,
+    WITH_PROVIDER,
+    WITHOUT_PROVIDER,
+    RankedCase,
+    make_case,
+    parameters_of,
+)
+
+ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
+any_case = (
+    st.integers(0, 2**32).map(Random).map(lambda random: make_case(random, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
+)
+
+
+def expected(case: RankedCase) -> pl.DataFrame:
+    rows = []
+    for query in sorted(case.labels):
+        scores, labels = case.scores.get(query, {}), case.labels[query]
+        rows.append(
+            {"query_id": query} | {str(m): ranking_oracle.value(m.NAME, parameters_of(m), scores, labels) for m in ALL}
+        )
+    return pl.DataFrame(rows)
+
+
+@settings(deadline=None, max_examples=30)
+@given(any_case)
+def test_values_equal_the_oracles(case: RankedCase) -> None:
+    assert all(takes(measure) for measure in ALL)
+    found, wanted = score_ranking(ALL, case.ranking, case.qrels), expected(case)
+    assert found.columns == wanted.columns
+    for name in found.columns:
+        if name == "query_id":
+            assert found[name].to_list() == wanted[name].to_list()
+        else:
+            assert ((found[name] - wanted[name]).abs() <= 1e-12).all(), name
+
+
+@settings(deadline=None, max_examples=10)
+@given(any_case, st.integers(0, 2**32).map(Random))
+def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:
+    ranking, qrels = (frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels))
+    before, after = score_ranking(ALL, case.ranking, case.qrels), score_ranking(ALL, ranking, qrels)
+    for name in before.columns[1:]:
+        assert ((before[name] - after[name]).abs() <= 1e-12).all(), name

@@ -1,0 +1,164 @@
+"""What is taken, what is not, and the worked examples."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import ir_measures
+import polars as pl
+import pytest
+from ir_measures import AP, ERR, RBP, RR, Bpref, IPrec, Judged, NumRel, P, R, SetF, SetP, nDCG
+
+import goodgain as gg
+from goodgain.errors import MeasureError
+from goodgain.measures.names import parse_measure
+from goodgain.measures.ranked import RANKED_MEASURES, takes
+from goodgain.measures.ranked_values import aggregate_values, score_ranking
+from tests.support.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER, make_case
+from tests.support.tables import ROOT, no_notices
+
+FOLDER = ROOT / "qrels_examples"
+A = [1, 0, 1, 1, 1, 1, 0, 0, 0, 1]
+B = [0, 1, 0, 0, 1, 1, 1, 0, 1, 1]
+C = [1, 0, 0, 0, 0, 1, 0, 0, 0, 1]
+D = [0, 1, 0, 0, 1, 0, 1, 0, 0, 0]
+
+
+def score_labels(measure: str, labels: list[float], *, unretrieved: tuple[float, ...] = ()) -> float:
+    """The value of one ranking whose documents have these labels."""
+    docs = [f"d{k}" for k in range(len(labels) + len(unretrieved))]
+    qrels = pl.DataFrame({"query_id": "q", "doc_id": docs, "relevance": [float(x) for x in (*labels, *unretrieved)]})
+    found = docs[: len(labels)]
+    ranking = pl.DataFrame({"query_id": "q", "doc_id": found, "score": [-float(k) for k in range(len(found))]})
+    value: float = score_ranking([parse_measure(measure)], ranking, qrels).item(0, 1)
+    return value
+
+
+def test_ranking_a_of_the_guideline_s_documents() -> None:
+    precision = [1, 0.5, 2 / 3, 0.75, 0.8, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 0.6]
+    recall = [1 / 6, 1 / 6, 1 / 3, 0.5, 2 / 3, 5 / 6, 5 / 6, 5 / 6, 5 / 6, 1]
+    assert [score_labels(f"P@{k}", A) for k in range(1, 11)] == pytest.approx(precision)
+    assert [score_labels(f"R@{k}", A) for k in range(1, 11)] == pytest.approx(recall)
+    assert score_labels("RR", A) == 1
+    assert score_labels("SetF(beta=2.0)", A) == pytest.approx(0.8182, abs=5e-5)
+    assert score_labels("AP@5", A) == pytest.approx(0.5361, abs=5e-5)
+    assert score_labels("AP@5", B) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize(("ranking", "value"), [(A, 0.78), (B, 0.52), (C, 0.54), (D, 0.44)])
+def test_average_precision_of_the_four_rankings(ranking: list[float], value: float) -> None:
+    assert score_labels("AP", ranking) == pytest.approx(value, abs=0.005001)
+
+
+@pytest.mark.parametrize(("ranking", "value"), [(A, 0.8212), (B, 0.60)])
+def test_eleven_point_average_precision_from_iprec(ranking: list[float], value: float) -> None:
+    points = [score_labels(f"IPrec@{tenths / 10}", ranking) for tenths in range(11)]
+    assert sum(points) / 11 == pytest.approx(value, abs=0.005)
+
+
+def test_exponential_gain_is_not_rounded_to_five_decimals() -> None:
+    gains: list[float] = [3, 2, 3, 0, 0, 1, 2, 2, 3, 0]
+    values = [1, 0.78, 0.83, 0.76, 0.71, 0.69, 0.73, 0.78, 0.90, 0.90]
+    assert [score_labels(f"nDCG(dcg='exp-log2')@{k}", gains) for k in range(1, 11)] == pytest.approx(values, abs=0.005)
+    by_gains = score_labels("nDCG(gains={1:1,2:3,3:7})@10", gains)
+    assert score_labels("nDCG(dcg='exp-log2')@10", gains) == pytest.approx(by_gains, abs=1e-14)
+
+
+def test_linear_gain_and_products() -> None:
+    assert score_labels("nDCG@5", [3, 2, 3, 0, 1]) == pytest.approx(0.9724, abs=5e-5)
+    assert score_labels("nDCG(dcg='exp-log2')@3", [3, 2, 1], unretrieved=(3,)) == pytest.approx(0.727, abs=0.0005)
+
+
+def test_tied_scores_have_different_places_for_p_and_for_rr_with_a_cutoff() -> None:
+    ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": 1.0})
+    qrels = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [1.0, 0.0]})
+    assert score_ranking([P @ 1, RR, RR @ 10], ranking, qrels).row(0) == ("q", 0.0, 0.5, 1.0)
+
+
+def test_a_query_that_the_run_lacks_has_0_and_one_without_judgments_is_left_out() -> None:
+    ranking = pl.DataFrame({"query_id": ["q", "unjudged"], "doc_id": ["a", "a"], "score": 1.0})
+    qrels = pl.DataFrame({"query_id": ["q", "absent"], "doc_id": ["a", "a"], "relevance": 1.0})
+    measures = [AP, NumRel, Judged]
+    values = score_ranking(measures, ranking, qrels)
+    assert values.rows() == [("absent", 0.0, 0.0, 0.0), ("q", 1.0, 1.0, 1.0)]
+    assert aggregate_values(measures, values) == {"AP": 0.5, "NumRel": 1.0, "Judged": 0.5}
+
+
+def test_an_empty_ranking_has_0_everywhere() -> None:
+    measures = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
+    case = make_case(Random(3))
+    values = score_ranking(measures, case.ranking.clear(), case.qrels)
+    assert values["query_id"].to_list() == sorted(case.labels)
+    assert values.drop("query_id").sum_horizontal().to_list() == [0.0] * len(case.labels)
+
+
+def test_no_measures_give_no_values() -> None:
+    case = make_case(Random(3))
+    assert score_ranking([], case.ranking, case.qrels).columns == ["query_id"]
+
+
+def test_every_example_has_the_expected_values() -> None:
+    for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
+        for run in sorted(folder.glob("*.run")):
+            with no_notices():
+                qrels, ranking = gg.read_qrels(folder / "qrels.txt"), gg.read_run(run).flattened("seen")
+                wanted = gg.evaluate(qrels, gg.read_run(run), [m for m in WITH_PROVIDER if m.NAME != "RBP"]).mean()
+            measures = [parse_measure(name) for name in wanted]
+            found = aggregate_values(measures, score_ranking(measures, ranking, qrels.frame))
+            assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12), (folder, run)
+
+
+def test_each_measure_has_its_own_value_in_any_company() -> None:
+    measures = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
+    case = make_case(Random(11))
+    alone = {str(m): score_ranking([m], case.ranking, case.qrels)[str(m)].to_list() for m in measures}
+    together = score_ranking(measures, case.ranking, case.qrels)
+    assert {name: together[name].to_list() for name in alone} == alone
+    some = [m for k, m in enumerate(measures) if k % 6 == 0]
+    for pair in itertools.permutations(some, 2):
+        values = score_ranking(pair, case.ranking, case.qrels)
+        assert {str(m): values[str(m)].to_list() for m in pair} == {str(m): alone[str(m)] for m in pair}
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        ERR @ 10,
+        Bpref,
+        RBP,
+        RBP(rel=1) @ 10,
+        SetP(relative=True),
+        nDCG(dcg="exp-log2", gains={1: 2}) @ 3,
+        P,
+        P @ 0,
+        P(rel=0) @ 5,
+        P(rel=float("nan")) @ 5,
+        P(rel=True) @ 5,
+        R @ 2.5,
+        R @ True,
+        IPrec,
+        IPrec @ 1.5,
+        SetF(beta=-1.0),
+        RBP(rel=1, p=1.5),
+        nDCG(gains={"1": 2}),
+        AP(unknown=1),
+        gg.CG,
+        ir_measures.define_byquery(lambda qrels, run: 0.0, name="P"),
+    ],
+)
+def test_what_has_no_definition_here_goes_to_a_host(measure: ir_measures.Measure) -> None:
+    assert not takes(measure)
+
+
+def test_every_declaration_is_a_measure_of_ir_measures_with_all_that_help_needs() -> None:
+    for name, declared in RANKED_MEASURES.items():
+        assert name == ir_measures.measures.registry[name].NAME
+        assert declared.title and declared.definition and declared.source
+        assert declared.better in ("up", "down", None)
+
+
+def test_labels_too_large_to_be_added_up_are_an_error() -> None:
+    for labels, measure in ([1e308, 1e308, 1e308], "nDCG"), ([2000.0, 1.0], "nDCG(dcg='exp-log2')@10"):
+        with pytest.raises(MeasureError, match="labels of query 'q' are too large"):
+            score_labels(measure, labels)

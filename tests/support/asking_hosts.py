@@ -1,0 +1,28 @@
+"""What ir_measures gives for a case, by the provider of its own choice, one measure at a time."""
+
+from __future__ import annotations
+
+import ir_measures
+import polars as pl
+
+from goodgain.classic.scores import HostScores
+from tests.support.ranking_cases import RankedCase
+from tests.support.ranking_oracle import in_trec_evals_order
+
+
+def ask_host(measure: ir_measures.Measure, case: RankedCase) -> dict[str, float]:
+    """query -> value, for every judged query. Fractional labels reach hosts in the form that goodgain gives to them.
+
+    cwl_eval leaves tied documents in the order of the run: it is given scores without ties, in trec_eval's order.
+    """
+    if measure.NAME == "RBP":
+        case = case._replace(scores={query: _without_ties(docs) for query, docs in case.scores.items()})
+    labels = case.qrels.with_columns(iteration=pl.lit("0"))
+    hosts = HostScores([measure], labels.get_column("query_id").unique())
+    hosts.add(labels, case.ranking)
+    found = hosts.finish(labels.clear())
+    return dict(found.per_query.select("query_id", "value").iter_rows())
+
+
+def _without_ties(scores: dict[str, float]) -> dict[str, float]:
+    return {doc: float(-place) for place, doc in enumerate(in_trec_evals_order(scores))}

@@ -1,0 +1,122 @@
+"""A brute-force oracle for measures over one ranking: from the definitions, slow, and independent of goodgain.
+
+Counts and labels are `fractions.Fraction`; only logarithms and powers of real numbers are floats. Pure Python: no
+goodgain, no polars. A measure is a name and a dict of parameters; every parameter that has a default must be given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+Scores = Mapping[str, float]
+Labels = Mapping[str, float]
+
+
+def in_trec_evals_order(scores: Scores) -> list[str]:
+    """Score as a 32-bit float descending, then the bytes of the id descending."""
+    by_id = sorted(scores, key=lambda doc: doc.encode(), reverse=True)
+    return sorted(by_id, key=lambda doc: -ctypes.c_float(scores[doc]).value)
+
+
+def in_msmarcos_order(scores: Scores) -> list[str]:
+    """Score descending, then id ascending."""
+    return sorted(scores, key=lambda doc: (-scores[doc], doc))
+
+
+def in_gdevals_order(scores: Scores) -> list[str]:
+    """Score descending, then the bytes of the id descending."""
+    return sorted(sorted(scores, key=lambda doc: doc.encode(), reverse=True), key=lambda doc: -scores[doc])
+
+
+def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labels) -> float:
+    """The measure of one judged query; 0 for one that the run does not have."""
+    if not scores:
+        return 0.0
+    gains = parameters.get("gains")
+    if gains is not None:
+        labels = {doc: gains.get(label, label) for doc, label in labels.items()}
+    ranking = _ranking(name, parameters, scores)
+    if parameters.get("judged_only"):
+        ranking = [doc for doc in ranking if labels.get(doc, -1) >= 0]
+    cut = ranking[: parameters["cutoff"]] if "cutoff" in parameters else ranking
+    rel = parameters.get("rel")
+    good = [doc for doc, label in labels.items() if rel is not None and label >= rel]
+    hits = [k for k, doc in enumerate(cut, 1) if doc in good]
+    return float(_VALUES[name](parameters, ranking, cut, hits, good, labels))
+
+
+def _ranking(name: str, parameters: Mapping[str, Any], scores: Scores) -> list[str]:
+    if name == "Judged" or (name == "RR" and "cutoff" in parameters):
+        return in_msmarcos_order(scores)
+    if parameters.get("dcg") == "exp-log2":
+        return in_gdevals_order(scores)
+    return in_trec_evals_order(scores)
+
+
+def _share(part: float | Fraction, whole: float | Fraction) -> Fraction | float:
+    if not whole:
+        return Fraction(0)
+    return part / whole if isinstance(part, float) else Fraction(part) / Fraction(whole)
+
+
+def _dcg(parameters: Mapping[str, Any], gains: list[float]) -> float:
+    cut = gains[: parameters["cutoff"]] if "cutoff" in parameters else gains
+    if parameters["dcg"] == "exp-log2":
+        cut = [2 ** float(gain) - 1 for gain in cut]
+    return math.fsum(gain / math.log2(k + 1) for k, gain in enumerate(cut, 1))
+
+
+def _ndcg(
+    parameters: Mapping[str, Any], ranking: list[str], _cut: Any, _hits: Any, _good: Any, labels: Labels
+) -> float:
+    found = [max(labels.get(doc, 0), 0) for doc in ranking]
+    ideal = sorted((max(label, 0) for label in labels.values()), reverse=True)
+    return float(_share(_dcg(parameters, found), _dcg(parameters, ideal)))
+
+
+def _precision_at_hits(hits: list[int]) -> list[Fraction]:
+    return [Fraction(number, k) for number, k in enumerate(hits, 1)]
+
+
+def _set_f(parameters: Mapping[str, Any], ranking: list[str], hits: list[int], good: list[str]) -> Fraction:
+    if not hits:
+        return Fraction(0)
+    x, precision, recall = (
+        Fraction(parameters["beta"]),
+        Fraction(len(hits), len(ranking)),
+        Fraction(len(hits), len(good)),
+    )
+    return (x + 1) * precision * recall / (x * precision + recall)
+
+
+def _interpolated(recall: float, hits: list[int], good: list[str]) -> Fraction:
+    """Python's floats stand in for C's: what is truncated after + 0.9 is a matter of the last bit."""
+    needed = int(float(f"{recall:.2f}") * len(good) + 0.9)
+    return max(_precision_at_hits(hits)[max(needed, 1) - 1 :], default=Fraction(0))
+
+
+def _rbp(p: float, hits: list[int]) -> float:
+    return math.fsum(p ** (k - 1) for k in hits if k <= 1000) / math.fsum(p**k for k in range(1000))
+
+
+_VALUES: dict[str, Callable[..., float | Fraction]] = {
+    "nDCG": _ndcg,
+    "P": lambda p, _r, _c, hits, _g, _l: Fraction(len(hits), p["cutoff"]),
+    "R": lambda _p, _r, _c, hits, good, _l: _share(len(hits), len(good)),
+    "RR": lambda _p, _r, _c, hits, _g, _l: Fraction(1, hits[0]) if hits else 0,
+    "AP": lambda _p, _r, _c, hits, good, _l: _share(sum(_precision_at_hits(hits), Fraction(0)), len(good)),
+    "Success": lambda _p, _r, _c, hits, _g, _l: bool(hits),
+    "Rprec": lambda _p, _r, _c, hits, good, _l: _share(sum(k <= len(good) for k in hits), len(good)),
+    "SetP": lambda _p, ranking, _c, hits, _g, _l: _share(len(hits), len(ranking)),
+    "SetR": lambda _p, _r, _c, hits, good, _l: _share(len(hits), len(good)),
+    "SetF": lambda p, ranking, _c, hits, good, _l: _set_f(p, ranking, hits, good),
+    "IPrec": lambda p, _r, _c, hits, good, _l: _interpolated(p["recall"], hits, good),
+    "Judged": lambda _p, _r, cut, _h, _g, labels: _share(sum(doc in labels for doc in cut), len(cut)),
+    "NumRet": lambda p, ranking, _c, hits, _g, _l: len(hits) if "rel" in p else len(ranking),
+    "NumRel": lambda _p, _r, _c, _h, good, _l: len(good),
+    "RBP": lambda p, _r, _c, hits, _g, _l: _rbp(p["p"], hits),
+}
