@@ -30,19 +30,19 @@ from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
-from goodgain.measures.values import final_values, running_values, thresholds
+from goodgain.measures.values import final_values, find_thresholds, running_values
 from goodgain.ranking.flattening import check_order
 from goodgain.version import __version__
 
 __all__ = [
     "Scores",
-    "counted",
+    "count_with_notices",
     "evaluate",
+    "find_used_thresholds",
     "flatten",
-    "good_gain_scores",
     "ledger",
+    "score_good_gain",
     "score_run",
-    "used_thresholds",
 ]
 
 
@@ -82,7 +82,7 @@ def evaluate(
     """
     asked = parse_measures(measures)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    warn_if_no_label_reaches(judged.frame, used_thresholds(asked))
+    warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
     return score_run(judged, searched, asked, order=order, provider=provider)
 
 
@@ -133,7 +133,7 @@ class _Families(NamedTuple):
     @property
     def rels(self) -> list[float]:
         """The thresholds of the ledger."""
-        return thresholds(self.good_gain) or [DEFAULT_REL]
+        return find_thresholds(self.good_gain) or [DEFAULT_REL]
 
 
 class _Values(NamedTuple):
@@ -181,12 +181,12 @@ def _score_batches(
     return _Values(values, hosts.finish(rest), coverage)
 
 
-def used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
+def find_used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
     """The thresholds that matter to some measure: NumIter and its like have none."""
-    return thresholds(m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel)
+    return find_thresholds(m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel)
 
 
-def good_gain_scores(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
+def score_good_gain(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
     """Our measures for every judged query: query_id, and a column for each measure by its name."""
     check_iterations(run, measures)
     return final_values(measures, counts)
@@ -206,7 +206,7 @@ def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) ->
         warn_of_missing_iterations(run)
 
 
-def counted(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
+def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
     """Threshold -> ledger and pools of a run, with a notice where they mean less than they seem to.
 
     Raises:
@@ -308,8 +308,8 @@ def ledger(
     base = base_measure.rel
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     check_iterations(searched, [base_measure, *asked])
-    warn_if_no_label_reaches(judged.frame, used_thresholds([base_measure, *asked]))
-    rels = sorted({base, *thresholds(asked)})
+    warn_if_no_label_reaches(judged.frame, find_used_thresholds([base_measure, *asked]))
+    rels = sorted({base, *find_thresholds(asked)})
     tallied: pl.DataFrame | None = None
     with suppress(ScatteredQueriesError):
         tallied = pl.concat([batch.tally for batch in query_batches(searched, judged, rels=rels)])

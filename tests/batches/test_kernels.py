@@ -13,7 +13,7 @@ import goodgain as gg
 from goodgain.batches.blocks import TextBlock
 from goodgain.batches.query_batches import _rank_documents
 from goodgain.batches.run_file import Block, RunFile
-from goodgain.batches.text_counting import Scan, judgments_of, scanned
+from goodgain.batches.text_counting import Scan, index_judgments, scan_text
 from goodgain.batches.text_ranking import tabulate_scan
 from goodgain.counting.ledger import tally
 from goodgain.ranking.flattening import Ranking, rank_run
@@ -87,7 +87,7 @@ def mutated(text: bytes, random: Random) -> bytes:
 
 def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     """Whether the loop took the text; it must then agree with the readers in all it says."""
-    scan = scanned(text, judgments_of(qrels.frame), rels=RELS, first=1, with_ranking=True)
+    scan = scan_text(text, index_judgments(qrels.frame), rels=RELS, first=1, with_ranking=True)
     if scan is None:
         return False
     file = RunFile(Path("agent.run"), "close", 1, is_text=True, has_iterations=True)
@@ -98,7 +98,7 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     key = ["query_id", "iteration"]
     found, wanted = scan.tally, tally(run.frame, qrels.frame, rels=RELS, labels=None)
     assert_frame_equal(found.select(wanted.columns).sort(key).fill_null(0), wanted.sort(key).fill_null(0))
-    unranked = scanned(text, judgments_of(qrels.frame), rels=RELS, first=1)
+    unranked = scan_text(text, index_judgments(qrels.frame), rels=RELS, first=1)
     assert unranked is not None
     assert_frame_equal(unranked.tally, scan.tally)
     if scan.firsts is not None:
@@ -139,10 +139,10 @@ def same_firsts(scan: Scan, qrels: gg.Qrels) -> None:
         if row and row[2] != b"-":
             first.setdefault((row[0].decode(), row[2].decode()), number)
     query_ids = scan.queries.get_column("query_id").gather(scan.firsts.get_column("query"))
-    found = zip(query_ids, scan.doc_ids(scan.firsts), strict=True)
+    found = zip(query_ids, scan.read_doc_ids(scan.firsts), strict=True)
     assert [*zip(found, scan.firsts.get_column("row"), strict=True)] == [*first.items()]
     assert scan.firsts.get_column("relevance").to_list() == [labels.get(pair) for pair in first]
-    assert scan.doc_ids(scan.firsts[::3]).to_list() == [doc_id for _, doc_id in first][::3]
+    assert scan.read_doc_ids(scan.firsts[::3]).to_list() == [doc_id for _, doc_id in first][::3]
     assert scan.firsts.get_column("score").to_list() == [float(rows[number][4]) for number in first.values()]
 
 
@@ -186,7 +186,7 @@ def test_ids_that_begin_or_end_alike_are_told_apart() -> None:
     [b"", b"\n", b"q", b"q 1 d 1 1", b"q 1 d 1 1 ", b" q 1 d 1 1 t", b"q 1 d 1 1 t ", b"q +1 d 1 1 t", b"q -0 d 1 1 t"],
 )
 def test_what_is_no_plain_line_is_refused(text: bytes) -> None:
-    found = scanned(text, judgments_of(QRELS.frame), rels=RELS, first=1)
+    found = scan_text(text, index_judgments(QRELS.frame), rels=RELS, first=1)
     assert found is None or found.queries.is_empty()
 
 

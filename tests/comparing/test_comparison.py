@@ -292,7 +292,7 @@ def test_names_of_systems_are_free() -> None:
     [
         ({"systems": {"a": "lean"}}, "needs two systems or more, and there is a"),
         ({"systems": ["lean", "wordy"]}, "give each run a name"),
-        ({"baseline": "c"}, "baseline 'c' is none of the systems; they are wordy, lean"),
+        ({"baseline": "c"}, "baseline 'c' is not one of the systems; they are wordy, lean"),
         ({"iterations": 0}, "iterations=0: give a whole number from 1"),
         ({"resamples": 1.5}, "resamples=1.5"),
         ({"seed": -1}, "seed=-1: give a whole number from 0"),

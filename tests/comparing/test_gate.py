@@ -11,9 +11,9 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from goodgain.cli.compare import system_names
+from goodgain.cli.compare import name_systems
 from goodgain.comparing.comparison import compare
-from goodgain.comparing.gate import checked, parse_requirement
+from goodgain.comparing.gate import check_requirements, parse_requirement
 from goodgain.errors import InputError, MeasureError
 from tests.comparing.test_comparison import EXAMPLES, many, quietly
 
@@ -68,9 +68,11 @@ def test_the_baseline_can_be_named_and_a_run_called_baseline_is_it(tmp_path: Pat
 
 def test_a_significant_difference_is_called_so() -> None:
     labels, runs = many()
-    outcome = checked(compare(labels, runs, "SRR@3", baseline="wordy"), [parse_requirement("SRR@3<baseline")])[0]
+    outcome = check_requirements(
+        compare(labels, runs, "SRR@3", baseline="wordy"), [parse_requirement("SRR@3<baseline")]
+    )[0]
     assert outcome.holds and outcome.significant and outcome.p == 1 / 10_000
-    number = checked(compare(labels, runs, "SRR@3"), [parse_requirement("SRR@3<=0.1")])
+    number = check_requirements(compare(labels, runs, "SRR@3"), [parse_requirement("SRR@3<=0.1")])
     told = [(one.system, one.holds, one.significant) for one in number]
     assert told == [("wordy", False, True), ("lean", True, False)]
 
@@ -78,7 +80,7 @@ def test_a_significant_difference_is_called_so() -> None:
 def test_low_coverage_stands_beside_the_p_of_a_line() -> None:
     labels, runs = many(20)
     few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}
-    outcome = checked(quietly(few, runs, "SRR@3"), [parse_requirement("SRR@3<=0.1")])[0]
+    outcome = check_requirements(quietly(few, runs, "SRR@3"), [parse_requirement("SRR@3<=0.1")])[0]
     assert outcome.low_coverage and ", low coverage)" in str(outcome)
 
 
@@ -88,7 +90,12 @@ def test_a_mean_that_rounding_moved_off_the_bound_is_equal_to_it() -> None:
     runs["y"] = runs["x"]
     found = quietly(labels, runs, "SRE@1")
     lines = [parse_requirement(f"SRE@1{sign}0.1") for sign in ("<=", ">=", "<", ">")]
-    assert [outcome.holds for outcome in checked(found, lines) if outcome.system == "x"] == [True, True, False, False]
+    assert [outcome.holds for outcome in check_requirements(found, lines) if outcome.system == "x"] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_measure_without_a_value_never_passes() -> None:
@@ -96,13 +103,13 @@ def test_a_measure_without_a_value_never_passes() -> None:
     nothing = ir_measures.define_byquery(lambda qrels, run: float("nan"), name="Nothing")
     found = quietly(labels, runs, [nothing])
     line = parse_requirement("CG<=1e9")
-    outcome = checked(found, [type(line)("Nothing<=1", nothing, "<=", 1.0)])[0]
+    outcome = check_requirements(found, [type(line)("Nothing<=1", nothing, "<=", 1.0)])[0]
     assert not outcome.holds and "no value" in str(outcome)
 
 
 @pytest.mark.parametrize("text", ["SRR@3", "SRR@3=0.3", "SRR@3<=", "<=0.3", "SRR@3<=much", "SRR@3<=nan", "0<SRR@3<1"])
 def test_a_line_of_another_form_is_one_sentence(text: str) -> None:
-    with pytest.raises(InputError, match="is no requirement; write one such as"):
+    with pytest.raises(InputError, match="is not a requirement; write one such as"):
         parse_requirement(text)
 
 
@@ -119,7 +126,9 @@ def test_parameters_of_a_measure_may_stand_in_a_line() -> None:
 def test_a_wrong_line_exits_with_2_before_any_file_is_read() -> None:
     done = command("absent", "absent", "absent", "--require", "SRR@3")
     assert done.returncode == 2
-    assert done.stderr == "goodgain: 'SRR@3' is no requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'\n"
+    assert (
+        done.stderr == "goodgain: 'SRR@3' is not a requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'\n"
+    )
 
 
 def test_a_line_that_asks_for_no_better_than_the_baseline_is_noticed() -> None:
@@ -130,9 +139,9 @@ def test_a_line_that_asks_for_no_better_than_the_baseline_is_noticed() -> None:
 def test_a_line_about_something_that_was_not_compared_is_an_error() -> None:
     labels, runs = many(3)
     with pytest.raises(InputError, match="SRE was not compared"):
-        checked(quietly(labels, runs, "SRR@3"), [parse_requirement("SRE>0")])
+        check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRE>0")])
     with pytest.raises(InputError, match="has no baseline"):
-        checked(quietly(labels, runs, "SRR@3"), [parse_requirement("SRR@3>=baseline")])
+        check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRR@3>=baseline")])
 
 
 def test_the_command_compares_classic_measures_and_ours_and_writes_json() -> None:
@@ -150,17 +159,17 @@ def test_one_file_twice_is_compared_with_itself() -> None:
 
 
 def test_systems_are_named_by_the_stem_and_what_tells_them_apart() -> None:
-    assert system_names(["x/a.run", "b.run.gz"]) == ["a", "b"]
-    assert system_names(["main/agent.run", "new/agent.run", "other.run"]) == ["main/agent", "new/agent", "other"]
-    assert system_names(["/p/main/out/agent.run", "/p/new/out/agent.run"]) == ["main/out/agent", "new/out/agent"]
-    assert system_names(["a.run", "a.jsonl"]) == ["a.run", "a.jsonl"]
-    assert system_names(["a.run", "a.run", "m/a.run"]) == ["a", "a (2)", "m/a"]
+    assert name_systems(["x/a.run", "b.run.gz"]) == ["a", "b"]
+    assert name_systems(["main/agent.run", "new/agent.run", "other.run"]) == ["main/agent", "new/agent", "other"]
+    assert name_systems(["/p/main/out/agent.run", "/p/new/out/agent.run"]) == ["main/out/agent", "new/out/agent"]
+    assert name_systems(["a.run", "a.jsonl"]) == ["a.run", "a.jsonl"]
+    assert name_systems(["a.run", "a.run", "m/a.run"]) == ["a", "a (2)", "m/a"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-m", "SRR", "--baseline", "x"], "baseline 'x' is none of the systems; they are lean, repeating"),
+        (["-m", "SRR", "--baseline", "x"], "baseline 'x' is not one of the systems; they are lean, repeating"),
         (["-m", "DCG@3"], "DCG is not used here"),
         ([], "no measure was named"),
     ],

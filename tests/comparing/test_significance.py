@@ -12,13 +12,13 @@ from scipy import stats
 
 from goodgain.comparing.significance import (
     bootstrap_interval,
-    effect_size,
-    holm,
-    paired_t,
-    randomisation,
-    without_residue,
+    compute_effect_size,
+    correct_by_holm,
+    run_randomisation_test,
+    run_t_test,
+    subtract_without_residue,
 )
-from goodgain.comparing.tukey import studentized_range_sf, tukey_hsd
+from goodgain.comparing.tukey import compute_studentized_range_sf, run_tukey_test
 from tests.support.counts import how_many
 
 RANDOM = np.random.default_rng(7)
@@ -30,21 +30,21 @@ def matrix(rows: int, queries: int, shift: float = 0.1) -> np.ndarray:
 
 def test_the_paired_t_test_is_scipys() -> None:
     a, b = matrix(6, 40), matrix(6, 40, 0.0)
-    assert paired_t(a - b) == pytest.approx(stats.ttest_rel(a, b, axis=1).pvalue, rel=1e-10)
+    assert run_t_test(a - b) == pytest.approx(stats.ttest_rel(a, b, axis=1).pvalue, rel=1e-10)
 
 
 @pytest.mark.parametrize("queries", [1, 2, 5, 13])
 def test_with_few_queries_the_randomisation_test_is_exact_and_is_scipys(queries: int) -> None:
     differences = np.round(matrix(4, queries), 1)  # rounded, so that there are ties
     wanted = [scipys_p(row) for row in differences]
-    assert randomisation(differences) == pytest.approx(wanted, abs=1e-12)
+    assert run_randomisation_test(differences) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_with_many_queries_the_randomisation_test_is_scipys_but_for_chance() -> None:
     differences = matrix(5, 60, 0.06)
     wanted = np.array([scipys_p(row) for row in differences])
     chance = np.sqrt(2 * wanted * (1 - wanted) / 9_999)  # of two independent estimates
-    assert (np.abs(randomisation(differences) - wanted) < 4 * chance + 2e-4).all()
+    assert (np.abs(run_randomisation_test(differences) - wanted) < 4 * chance + 2e-4).all()
 
 
 def scipys_p(differences: np.ndarray) -> float:
@@ -65,28 +65,28 @@ def test_the_exact_p_is_the_share_of_signs_that_reach_as_far(differences: list[i
     ways = product((1, -1), repeat=len(differences))
     reached = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in ways]
     wanted = sum(total >= abs(sum(differences)) for total in reached) / len(reached)
-    assert randomisation(np.array([differences], dtype=float) / 10)[0] == pytest.approx(wanted, abs=1e-12)
+    assert run_randomisation_test(np.array([differences], dtype=float) / 10)[0] == pytest.approx(wanted, abs=1e-12)
 
 
 @given(st.integers(14, 40), st.integers(0, 5))
 @settings(max_examples=how_many(5, full=20), deadline=None)
 def test_turning_a_pair_round_changes_no_p(queries: int, seed: int) -> None:
     differences = np.random.default_rng(seed).normal(0.1, 1, size=(3, queries))
-    assert randomisation(differences, seed=seed, resamples=199) == pytest.approx(
-        randomisation(-differences, seed=seed, resamples=199)
+    assert run_randomisation_test(differences, seed=seed, resamples=199) == pytest.approx(
+        run_randomisation_test(-differences, seed=seed, resamples=199)
     )
-    assert paired_t(differences) == pytest.approx(paired_t(-differences))
+    assert run_t_test(differences) == pytest.approx(run_t_test(-differences))
 
 
 def test_a_row_has_the_same_p_alone_and_among_others() -> None:
     differences = matrix(40, 500)
-    assert randomisation(differences)[17] == randomisation(differences[17:18])[0]
+    assert run_randomisation_test(differences)[17] == run_randomisation_test(differences[17:18])[0]
     among, alone = bootstrap_interval(differences)[0][17], bootstrap_interval(differences[17:18])[0][0]
     assert among == pytest.approx(alone, rel=1e-12)
 
 
 def test_the_smallest_p_of_the_randomisation_test_is_never_zero() -> None:
-    assert randomisation(np.ones((1, 100)))[0] == 1 / 10_000
+    assert run_randomisation_test(np.ones((1, 100)))[0] == 1 / 10_000
 
 
 def test_the_bootstrap_interval_is_scipys_but_for_chance() -> None:
@@ -100,7 +100,7 @@ def test_the_bootstrap_interval_is_scipys_but_for_chance() -> None:
 
 def test_tukey_with_two_systems_is_the_paired_t_test() -> None:
     values = matrix(2, 30)
-    assert tukey_hsd(values, [(1, 0)])[0] == pytest.approx(paired_t(values[1:] - values[:1])[0], rel=1e-6)
+    assert run_tukey_test(values, [(1, 0)])[0] == pytest.approx(run_t_test(values[1:] - values[:1])[0], rel=1e-6)
 
 
 def test_tukey_takes_the_residual_of_the_two_way_analysis_of_variance() -> None:
@@ -114,7 +114,7 @@ def test_tukey_takes_the_residual_of_the_two_way_analysis_of_variance() -> None:
     fit = ols("value ~ C(system) + C(query)", data=long).fit()
     q = abs(values[3].mean() - values[0].mean()) / np.sqrt(fit.mse_resid / queries)
     wanted = stats.studentized_range.sf(q, systems, fit.df_resid)
-    assert tukey_hsd(values, [(3, 0)])[0] == pytest.approx(wanted, rel=1e-6)
+    assert run_tukey_test(values, [(3, 0)])[0] == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize("systems", [2, 3, 10, 100])
@@ -122,37 +122,37 @@ def test_tukey_takes_the_residual_of_the_two_way_analysis_of_variance() -> None:
 def test_the_studentised_range_is_scipys(systems: int, freedom: int) -> None:
     q = np.array([0.01, 1, 2.5, 4, 6, 12])
     wanted = stats.studentized_range.sf(q, systems, freedom)
-    assert studentized_range_sf(q, systems, freedom) == pytest.approx(wanted, abs=5e-9)
+    assert compute_studentized_range_sf(q, systems, freedom) == pytest.approx(wanted, abs=5e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_statsmodels(p: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 
-    assert holm(np.array(p)) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
+    assert correct_by_holm(np.array(p)) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
 
 
 def test_a_test_that_does_not_exist_is_not_corrected_for() -> None:
-    assert holm(np.array([0.02, np.nan, 0.5])) == pytest.approx([0.04, np.nan, 0.5], nan_ok=True)
+    assert correct_by_holm(np.array([0.02, np.nan, 0.5])) == pytest.approx([0.04, np.nan, 0.5], nan_ok=True)
 
 
 def test_differences_that_are_all_zero_have_p_1_and_no_effect() -> None:
     for queries in (1, 2, 50):
         zero = np.zeros((1, queries))
-        assert paired_t(zero)[0] == randomisation(zero)[0] == 1
-        assert effect_size(zero)[0] == 0
+        assert run_t_test(zero)[0] == run_randomisation_test(zero)[0] == 1
+        assert compute_effect_size(zero)[0] == 0
         assert [end[0] for end in bootstrap_interval(zero)] == [0, 0]
-        assert tukey_hsd(np.ones((3, queries)), [(1, 0), (2, 0)]).tolist() == [1, 1]
+        assert run_tukey_test(np.ones((3, queries)), [(1, 0), (2, 0)]).tolist() == [1, 1]
 
 
 def test_one_query_or_no_spread_has_no_t_test() -> None:
-    assert np.isnan(paired_t(np.array([[0.5]]))[0])
-    assert np.isnan(paired_t(np.full((1, 9), 0.1))[0])
-    assert np.isnan(tukey_hsd(np.array([[0.1], [0.2], [0.3]]), [(1, 0)])[0])
+    assert np.isnan(run_t_test(np.array([[0.5]]))[0])
+    assert np.isnan(run_t_test(np.full((1, 9), 0.1))[0])
+    assert np.isnan(run_tukey_test(np.array([[0.1], [0.2], [0.3]]), [(1, 0)])[0])
 
 
 def test_what_rounding_leaves_of_a_zero_is_no_difference() -> None:
     a = np.array([[0.1 + 0.2, 1e9 + 1e-7, 0.0, 1.0]])
     b = np.array([[0.3, 1e9, 0.0, 1.0 + 1e-9]])
-    assert without_residue(a, b)[0, :3].tolist() == [0, 0, 0]
-    assert without_residue(a, b)[0, 3] < 0
+    assert subtract_without_residue(a, b)[0, :3].tolist() == [0, 0, 0]
+    assert subtract_without_residue(a, b)[0, 3] < 0

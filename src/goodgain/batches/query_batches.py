@@ -1,4 +1,4 @@
-"""A run as every measure needs it, some queries at a time: its tally, and its classic ranking where one is asked for."""
+"""Splits a run into batches of whole queries, each with its tally and, where one is asked for, its ranking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 from goodgain.batches.blocks import TextBlock
 from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import Block, RunFile
-from goodgain.batches.text_counting import Scan, judgments_of, scanned
+from goodgain.batches.text_counting import Scan, index_judgments, scan_text
 from goodgain.batches.text_ranking import tabulate_scan
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
@@ -24,18 +24,19 @@ from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_
 
 __all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches"]
 
-_AHEAD = 2  # blocks that are scanned while another one is counted
+#: Blocks that threads scan while the caller counts another one. Each holds its text in memory.
+_AHEAD = 2
 
 
 class QueryBatch(NamedTuple):
-    """Some queries of a run, with all their rows.
+    """Some queries of a run with all their rows.
 
     Attributes:
-        tally: what `counting.tally` makes of them.
+        tally: what `counting.ledger.tally` returns for the rows.
         ranking: query_id, doc_id, score (and more where they were read), the rows of a query together; None where no
             ranking was asked for.
-        table: the ranking with its labels; None where it was not asked for.
-        run: the rows; None where the tally was made without reading them.
+        table: the ranking table; None where it was not asked for.
+        run: the rows; None where the tally was counted from the text without making a table of rows.
     """
 
     tally: pl.DataFrame
@@ -46,13 +47,13 @@ class QueryBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class RankingRequest:
-    """Which classic rankings batches are to have.
+    """The rankings that batches are to have.
 
     Attributes:
-        order: how iterations become one ranking.
+        order: the order in which iterations become one ranking: `seen`, `interleaved` or `last`.
         with_documents: whether the ranking itself is needed, with its doc_ids.
         judgments: the labels of the ranking table; None where no table is needed.
-        positions: the orders of tied documents that the table needs beside trec_eval's.
+        positions: the columns of positions that the table needs beside trec_eval's `k`.
     """
 
     order: str
@@ -62,7 +63,7 @@ class RankingRequest:
 
 
 class ScatteredQueriesError(Exception):
-    """Rows of one query stand in several blocks of a file: batches of whole queries need `scattered=True`."""
+    """The rows of a query are in several blocks of a file, which has to be read again with `scattered=True`."""
 
 
 def query_batches(
@@ -79,23 +80,23 @@ def query_batches(
         run: the run.
         qrels: the judgments.
         rels: the thresholds of the tallies.
-        ranking: the rankings that are needed; None for none.
-        scattered: put the rows of each query together first, with a file on disk.
+        ranking: the rankings that are needed; None if none is.
+        scattered: group the rows by query first, in files on disk.
 
     Raises:
-        ScatteredQueriesError: a query of the file is scattered over its blocks. The batches so far are of no use.
-        InputError: a block of the file cannot be read as what it is said to be.
+        ScatteredQueriesError: the rows of a query are in several blocks of the file. The batches so far must not be used.
+        InputError: a block of the file cannot be read.
     """
     if isinstance(run, Run):
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
         yield QueryBatch(tallied, *_rank_run(run, ranking), run)
     else:
         blocks = partition_by_query(run) if scattered else run.blocks()
-        yield from _file_batches(run, blocks, qrels, rels, ranking)
+        yield from _count_blocks(run, blocks, qrels, rels, ranking)
 
 
 def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
-    """The ranking and the ranking table of a run that is read; those of an engine's frame stay there if they can."""
+    """Return ranking and ranking table of a run in memory or on an engine, where the table stays if it can."""
     if request is None:
         return None, None
     judgments, positions = request.judgments, request.positions
@@ -106,15 +107,15 @@ def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | 
     return ranking, None if judgments is None else tabulate_ranking(ranking, judgments, positions=positions)
 
 
-class _Ranked(NamedTuple):
-    """What one block of a file brings to a batch's rankings, and how many of its rankings contradict their scores."""
+class _BlockRankings(NamedTuple):
+    """The rankings of one block of a file, and in how many queries ranks contradict scores."""
 
     ranking: pl.DataFrame | None = None
     table: RankingTable | None = None
     contradicting: int = 0
 
 
-def _file_batches(
+def _count_blocks(
     file: RunFile, blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
 ) -> Iterator[QueryBatch]:
     contradicting = 0
@@ -129,7 +130,7 @@ def _file_batches(
             tallied, of_block = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels), None
             repeats_without_iterations |= not run.has_iterations and has_repeats(run.frame)
         if of_block is None:
-            of_block = _rank_rows(block.run.rows, request) if request else _Ranked()
+            of_block = _rank_rows(block.run.rows, request) if request else _BlockRankings()
         query_ids = tallied.get_column("query_id").unique().to_list()
         if not met.isdisjoint(query_ids):
             raise ScatteredQueriesError
@@ -143,21 +144,24 @@ def _file_batches(
         warn_of_missing_iterations(file)
 
 
-def _rank_rows(rows: pl.DataFrame, request: RankingRequest) -> _Ranked:
+def _rank_rows(rows: pl.DataFrame, request: RankingRequest) -> _BlockRankings:
     found = rank_run(rows, order=request.order)
     judgments = request.judgments
     table = None if judgments is None else tabulate_ranking(found.ranking, judgments, positions=request.positions)
-    return _Ranked(found.ranking if request.with_documents else None, table, found.contradicting)
+    return _BlockRankings(found.ranking if request.with_documents else None, table, found.contradicting)
 
 
-#: The tally of a block, and its rankings where the scan has what they need.
-_Scanned = tuple[pl.DataFrame, _Ranked | None]
+#: The tally of a block, and its rankings; None for rankings that need the rows of the block.
+_Scanned = tuple[pl.DataFrame, _BlockRankings | None]
 
 
 def _scan_blocks(
     blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
 ) -> Iterator[tuple[Block, _Scanned | None]]:
-    """Each block with its scan, made while others are counted; None for what is not plain text, or asks for its rows."""
+    """Yield each block with its scan, which threads make ahead; None for a block that is not plain text.
+
+    Labels by iteration are not scanned either: the compiled loop has one label for a document.
+    """
     scan: Callable[..., _Scanned | None] | None = None
     waiting: deque[tuple[Block, Future[_Scanned | None] | None]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
@@ -176,20 +180,20 @@ def _scan_blocks(
 def _prepare_scan(
     qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
 ) -> Callable[..., _Scanned | None]:
-    """What scans a block of text; nothing is scanned where what compiles the loop cannot be loaded."""
+    """Return the function that scans a block of text; it returns None for every block if numba cannot be loaded."""
     try:
-        judgments = judgments_of(qrels.frame)
+        judgments = index_judgments(qrels.frame)
     except ImportError as error:
         notice(f"numba cannot be used ({error}): large files of text are read as others are, in several times the time")
         return lambda _text, *, first: None
     with_ranking = request is not None and request.order == "seen"
 
     def scan(text: TextBlock, *, first: int) -> _Scanned | None:
-        found = scanned(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
+        found = scan_text(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
         if found is None:
             return None
         if request is None:
-            return found.tally, _Ranked()
+            return found.tally, _BlockRankings()
         return found.tally, None if found.firsts is None else _rank_scan(found, found.firsts, request)
 
     return scan
@@ -199,20 +203,20 @@ def _wait_for(block: Block, future: Future[_Scanned | None] | None) -> tuple[Blo
     return block, None if future is None else future.result()
 
 
-def _rank_scan(scan: Scan, firsts: pl.DataFrame, request: RankingRequest) -> _Ranked:
-    """The rankings of a block from its first occurrences, which stand in the order `seen`."""
+def _rank_scan(scan: Scan, firsts: pl.DataFrame, request: RankingRequest) -> _BlockRankings:
+    """Return the rankings of a block from its first occurrences, which are in the order `seen`."""
     table, contradicting = None, 0
     if request.judgments is not None:
         table, contradicting = tabulate_scan(scan, firsts, request.judgments, positions=request.positions)
     if not request.with_documents:
-        return _Ranked(None, table, contradicting)
+        return _BlockRankings(None, table, contradicting)
     ranking, contradicting = _rank_documents(scan, firsts)
-    return _Ranked(ranking, table, contradicting)
+    return _BlockRankings(ranking, table, contradicting)
 
 
 def _rank_documents(scan: Scan, firsts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """What `rank_run` makes of rows that stand in order: their first occurrences as they come."""
-    named = firsts.select("query", "iteration", "rank", "score", line="row", doc_id=scan.doc_ids(firsts))
+    """Return what `rank_run` returns for rows in order, and in how many queries ranks contradict scores."""
+    named = firsts.select("query", "iteration", "rank", "score", line="row", doc_id=scan.read_doc_ids(firsts))
     numbered = scan.queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
     found = rescore(named, numbered)
     query_ids = scan.queries.get_column("query_id").gather(found.ranking.get_column("query"))

@@ -1,4 +1,4 @@
-"""A block of plain TREC text into its tally, and its first occurrences, without a column of all its rows."""
+"""Counts a block of plain TREC text into its tally and first occurrences, without making columns of all rows."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ if TYPE_CHECKING:
     from goodgain.batches.kernels.judgments import Judgments
     from goodgain.batches.kernels.scan import Found, Queries, Tally
 
-__all__ = ["Scan", "judgments_of", "scanned"]
+__all__ = ["Scan", "index_judgments", "scan_text"]
 
+#: Bytes that are decoded at a time to check UTF-8, so that the whole block is never in memory as text.
 _PIECE = 2**20
+#: The smallest byte that is not ASCII.
 _NOT_ASCII = 128
-_ROOM = 1024  # for the documents of a query, at first
+#: Documents of a query that there is room for at first; the room grows when a query has more.
+_ROOM = 1024
 
 
 class Scan(NamedTuple):
-    """What a block of text came down to.
+    """The counts of a block of text.
 
     Attributes:
-        tally: as `counting.tally` makes it.
+        tally: as `counting.ledger.tally` returns it.
         queries: query_id, results (how many, repeats among them), iterations (how many), rising (whether a score is above
             that of the rank before it); in order of appearance. With `firsts` only.
         firsts: the first row of each document of a query, in the order of the file: query (its position in `queries`),
             row, iteration, rank, score, relevance (null where the query has no label for the document), doc_start and
-            doc_length (where the doc id is in `text`). None where no ranking was asked for, or the rows of a query are not
-            in order.
+            doc_length (the place of the doc id in `text`). None where no ranking was asked for, or where the rows of a
+            query are not in order.
         text: the bytes of the block, as an array, where there are `firsts`.
     """
 
@@ -43,30 +46,26 @@ class Scan(NamedTuple):
     firsts: pl.DataFrame | None
     text: Any
 
-    def doc_ids(self, firsts: pl.DataFrame) -> pl.Series:
-        """The doc ids of some rows of `firsts`."""
-        return _texts_at(self.text, *(firsts.get_column(name).to_numpy() for name in ("doc_start", "doc_length")))
-
-    def with_doc_ids(self) -> Scan:
-        """The same with doc_id in `firsts`, so that the bytes of the block can go."""
-        if self.firsts is None:
-            return self
-        ids = self.doc_ids(self.firsts)
-        return self._replace(firsts=self.firsts.drop("doc_start", "doc_length").with_columns(doc_id=ids), text=None)
+    def read_doc_ids(self, firsts: pl.DataFrame) -> pl.Series:
+        """Return the doc ids of some rows of `firsts`."""
+        return _copy_texts(self.text, *(firsts.get_column(name).to_numpy() for name in ("doc_start", "doc_length")))
 
 
-def judgments_of(qrels: pl.DataFrame) -> Judgments:
-    """Labels as the loop looks them up, from columns query_id, doc_id, relevance with one row per (query, document).
+def index_judgments(qrels: pl.DataFrame) -> Judgments:
+    """Return labels in the form in which the loop looks them up.
+
+    Args:
+        qrels: query_id, doc_id, relevance: one row per (query, document).
 
     Raises:
-        ImportError: numba cannot be loaded, or does not compile the loop.
+        ImportError: numba cannot be loaded, or cannot compile the loop.
     """
     compiled = kernels()
     from goodgain.batches.kernels.judgments import Judgments  # loads numba
 
     rows = qrels.height
-    query_text, query_offsets = _layout(qrels.get_column("query_id"))
-    doc_text, doc_offsets = _layout(qrels.get_column("doc_id"))
+    query_text, query_offsets = _lay_out(qrels.get_column("query_id"))
+    doc_text, doc_offsets = _lay_out(qrels.get_column("doc_id"))
     numbers, query_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
     about: int = qrels.select(pl.col("query_id").approx_n_unique()).item()
     room, count = 1 << (2 * about).bit_length(), -1
@@ -83,32 +82,32 @@ def judgments_of(qrels: pl.DataFrame) -> Judgments:
     return judgments
 
 
-def _layout(ids: pl.Series) -> tuple[Any, Any]:
-    """The bytes of all texts, and where each begins."""
+def _lay_out(ids: pl.Series) -> tuple[Any, Any]:
+    """Return the bytes of all texts, and the position where each begins."""
     array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, text = array.buffers()
     layout = np.frombuffer(text or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    for part in layout:
-        part.flags.writeable = False
+    for array in layout:
+        array.flags.writeable = False
     return layout
 
 
-def scanned(
+def scan_text(
     text: bytes, judgments: Judgments, *, rels: Sequence[float], first: int, with_ranking: bool = False
 ) -> Scan | None:
-    """The tally of a block of text, and its first occurrences; None where a line of it is not plain.
+    """Return the tally of a block of text and its first occurrences; None where a line is not plain.
 
     Args:
         text: whole lines.
         judgments: the labels.
         rels: the thresholds of the tally.
-        first: the number of the one iteration of a query that has a word in column 2.
-        with_ranking: whether first occurrences are wanted.
+        first: the iteration number of a query that has a word (Q0) in column 2.
+        with_ranking: whether first occurrences are needed.
     """
     if not text.endswith(b"\n"):
         text += b"\n"
     separator = separator_of(text)
-    scores = _scores(text, separator) if with_ranking else np.empty(0)
+    scores = _read_scores(text, separator) if with_ranking else np.empty(0)
     if scores is None or not _is_utf8(text):
         return None
     data = np.frombuffer(text, np.uint8)
@@ -116,11 +115,11 @@ def scanned(
     if found is None:
         return None
     queries, tally, firsts, in_order = found
-    query_ids = _texts_at(data, queries.start, queries.length)
+    query_ids = _copy_texts(data, queries.start, queries.length)
     if not query_ids.is_unique().all():
         return None
-    tallied = _tally_frame(tally, in_order=in_order)
-    rows = _firsts_frame(firsts, judgments, scores) if with_ranking and in_order else None
+    tallied = _build_tally(tally, in_order=in_order)
+    rows = _build_firsts(firsts, judgments, scores) if with_ranking and in_order else None
     return Scan(
         pl.DataFrame(
             {
@@ -139,29 +138,28 @@ def scanned(
 def _scan_lines(
     data: Any, separator: int, first: int, judgments: Judgments, rels: Any, scores: Any
 ) -> tuple[Queries, Tally, Any, bool] | None:
-    """The tables that `scan_lines` fills, and whether all rows are in order; None where it refuses the text."""
+    """Return the tables that `scan_lines` fills, and whether all rows are in order; None where it refuses the text."""
     from goodgain.batches.kernels.scan import FULL, Queries, Tally
 
-    found = _tables(kernels().count_lines(data), len(rels), with_firsts=len(scores) > 0)
+    found = _allocate_tables(kernels().count_lines(data), len(rels), with_firsts=len(scores) > 0)
     room, rows = _ROOM, FULL
     while rows == FULL:
-        rows = kernels().scan_lines(data, separator, first, judgments, rels, scores, _documents(room), found)
+        rows = kernels().scan_lines(data, separator, first, judgments, rels, scores, _allocate_documents(room), found)
         room *= 8
     if rows < 0 or (len(scores) > 0 and rows != len(scores)):
         return None
     query_count, tally_count, first_count, in_order = found.filled.tolist()
-    # copies: Polars would take the arrays as they are, and keep all that has room in `found`
+    # Copies, because Polars would use the arrays as they are and keep all of `found` in memory.
     queries = Queries(*(column[:query_count].copy() for column in found.queries))
     tally = Tally(*(column[:tally_count].copy() for column in found.tally))
     return queries, tally, found.firsts[:first_count], bool(in_order)
 
 
-def _tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
-    """Room for what so many lines can fill.
+def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
+    """Return empty tables with room for this number of lines.
 
-    Queries and tally are one piece of memory, which the machine gives only where something is written, and gets back as a
-    whole. Smaller pieces, free again, would be kept for later blocks with all that was ever written to them: half as much
-    memory again.
+    Queries and tally are parts of one large array. The operating system provides memory only for the pages that are written, and
+    gets all of it back at once. Smaller arrays would be kept by the allocator for later blocks: half as much memory again.
     """
     from goodgain.batches.kernels.scan import FIRSTS, Found, Queries, Tally
 
@@ -173,8 +171,8 @@ def _tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     return Found(Queries(*queries), tally, firsts, np.zeros(4, np.int64))
 
 
-def _documents(room: int) -> Documents:
-    """An empty table for so many documents."""
+def _allocate_documents(room: int) -> Documents:
+    """Return an empty table with room for this number of documents."""
     from goodgain.batches.kernels.documents import Documents
 
     starts, lengths, judgments, rows = (np.empty(room, np.int64) for _ in range(4))
@@ -182,8 +180,8 @@ def _documents(room: int) -> Documents:
     return Documents(slots, np.empty(room, np.uint64), starts, lengths, judgments, rows)
 
 
-def _tally_frame(tally: Tally, *, in_order: bool) -> pl.DataFrame:
-    """As `counting.tally` makes it, with query instead of query_id."""
+def _build_tally(tally: Tally, *, in_order: bool) -> pl.DataFrame:
+    """Return the tally as `counting.ledger.tally` returns it, with query instead of query_id."""
     columns = tally._asdict()
     for name in ("GR", "G"):  # a column for each threshold
         columns |= {f"{name}{k}": column for k, column in enumerate(columns.pop(name).T)}
@@ -193,7 +191,7 @@ def _tally_frame(tally: Tally, *, in_order: bool) -> pl.DataFrame:
     return frame.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
 
 
-def _firsts_frame(firsts: Any, judgments: Judgments, scores: Any) -> pl.DataFrame:
+def _build_firsts(firsts: Any, judgments: Judgments, scores: Any) -> pl.DataFrame:
     from goodgain.batches.kernels.scan import FIRSTS
 
     columns = dict(zip(FIRSTS, firsts.T, strict=True))
@@ -205,8 +203,11 @@ def _firsts_frame(firsts: Any, judgments: Judgments, scores: Any) -> pl.DataFram
     return pl.DataFrame(columns).with_columns(pl.col("relevance").fill_nan(None))
 
 
-def _scores(text: bytes, separator: str) -> Any:
-    """The score of every row, as every reader of text here has it; None where Polars cannot read them."""
+def _read_scores(text: bytes, separator: str) -> Any:
+    """Return the score of every row, read by Polars as in all readers of text; None where Polars cannot read them.
+
+    Every reader of text here lets Polars parse scores, so that a file has the same scores in whatever way it is read.
+    """
     schema = {name: pl.Float64 if name == "score" else pl.String for name in RUN_TEXT.fields}
     column = RUN_TEXT.fields.index("score")
     try:
@@ -232,14 +233,14 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _texts_at(data: Any, starts: Any, lengths: Any) -> pl.Series:
-    """The texts that stand at these places of a block.
+def _copy_texts(data: Any, starts: Any, lengths: Any) -> pl.Series:
+    """Return the texts at these places of a block.
 
     Args:
         data: the bytes of the block.
         starts, lengths: whole numbers, as arrays.
     """
-    import pyarrow as pa  # large files alone need it
+    import pyarrow as pa  # needed for large files only
 
     begins = np.concatenate([[0], np.cumsum(lengths)])
     copied = np.empty(begins[-1], np.uint8)

@@ -1,4 +1,4 @@
-"""The ranking table of a block of text, from the first occurrences that the compiled loop hands over with their labels."""
+"""Makes the ranking table of a block of text from the first occurrences and labels that the compiled loop found."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["tabulate_scan"]
 def tabulate_scan(
     scan: Scan, firsts: pl.DataFrame, judgments: Judgments, *, positions: Collection[str]
 ) -> tuple[RankingTable, int]:
-    """Return the ranking table of a scan, and in how many of its re-scored queries ranks contradict scores.
+    """Return the ranking table of a scan, and in how many re-scored queries ranks contradict scores.
 
-    First occurrences stand in the order `seen`. A query with several iterations or a repeat is re-scored n, n-1, ..., 1
-    in this order, so that a document's place is its position. A query with one iteration and no repeat keeps its
-    scores, which may be in any order and tie; doc_ids become text for tied documents alone.
+    First occurrences are in the order `seen`. A query with several iterations or a repeat is re-scored n, n-1, ..., 1 in
+    this order, so that the place of a document is its position. A query with one iteration and no repeat keeps its scores,
+    which may be in any order and may tie; doc_ids are decoded for tied documents only.
 
     Args:
-        scan: a block.
+        scan: the scan of a block.
         firsts: its first occurrences, in order.
-        judgments: the labels, for the numbers of queries; labels of documents are those of the scan.
-        positions: the orders of tied documents that are needed beside trec_eval's.
+        judgments: the judgments, for the numbers of queries; labels of documents are taken from the scan.
+        positions: the columns of positions that are needed beside trec_eval's `k`.
     """
     queries = _describe_queries(scan, firsts, judgments)
     query = firsts.get_column("query")
@@ -45,7 +45,7 @@ def tabulate_scan(
 
 
 def _describe_queries(scan: Scan, firsts: pl.DataFrame, judgments: Judgments) -> pl.DataFrame:
-    """number (in the judgments, null where it is not judged), NumRet, keeps_scores, rising; in the order of the scan."""
+    """Return number (in the judgments, null for unjudged queries), NumRet, keeps_scores, rising; in the order of the scan."""
     kept = np.bincount(firsts.get_column("query").to_numpy(), minlength=scan.queries.height)
     numbers = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("number")
     described = scan.queries.join(numbers, on="query_id", how="left", maintain_order="left")
@@ -60,9 +60,11 @@ def _describe_queries(scan: Scan, firsts: pl.DataFrame, judgments: Judgments) ->
 def _place_by_score(
     scan: Scan, firsts: pl.DataFrame, rows: pl.Series, places: pl.Series, positions: Collection[str]
 ) -> dict[str, pl.Series]:
-    """The columns of positions, with those of some rows by their scores instead of their places."""
+    """Return the columns of positions: by score for the given rows, by place for all others."""
     some = firsts[rows]
-    placed = place_documents(some.select("query", "score"), lambda tied: scan.doc_ids(some[tied]), positions=positions)
+    placed = place_documents(
+        some.select("query", "score"), lambda tied: scan.read_doc_ids(some[tied]), positions=positions
+    )
     columns = {}
     for name in placed.columns:
         column = np.array(places)

@@ -1,1 +1,1 @@
-"""Classic measures, asked of the providers of ir_measures on the ranking of a run."""
+"""Classic measures that the providers of ir_measures compute, on the flattened ranking of a run."""

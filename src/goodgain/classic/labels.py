@@ -1,4 +1,4 @@
-"""Which labels go with the ranking of a batch to a host."""
+"""Selects the labels that go to a host with the ranking of a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["QrelsByQuery"]
 
 
 class QrelsByQuery:
-    """Judgments that go to a host query by query, each query once: one label a document, a row for each subtopic of it."""
+    """The judgments of a run's queries for a host, each query once: one label per document and subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
@@ -37,7 +37,7 @@ class QrelsByQuery:
 
 
 class _Judgments:
-    """Rows of judgments, each of which is taken once."""
+    """Rows of judgments, from which the rows of each query can be taken once."""
 
     def __init__(self, judgments: pl.DataFrame) -> None:
         self._frame = judgments
@@ -58,10 +58,10 @@ class _Judgments:
         return self.take(list(self._place_queries()))
 
     def _place_queries(self) -> dict[str, tuple[int, int]]:
-        """query_id -> where its rows begin, and how many they are."""
+        """Return query_id -> the position of its first row, and the number of its rows."""
         if self._places is None:
             blocks = self._frame.get_column("query_id").rle().struct.unnest()
-            if not blocks.get_column("value").is_unique().all():
+            if not blocks.get_column("value").is_unique().all():  # rows of a query are apart: bring them together
                 self._frame = self._frame.sort("query_id", maintain_order=True)
                 blocks = self._frame.get_column("query_id").rle().struct.unnest()
             lengths = blocks.get_column("len").to_list()
@@ -72,8 +72,11 @@ class _Judgments:
 
 
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
-    """Labels by iteration: a retrieved document has the label of its first occurrence, or none if that is unjudged (a
-    later label never counts); any other has the largest."""
+    """Return one label per document, from labels by iteration.
+
+    A retrieved document has the label of its first occurrence, and none if that occurrence is unjudged: a label of a later
+    iteration does not count. A document that was not retrieved has its largest label.
+    """
     key = ["query_id", "doc_id"]
     of_any = judgments.filter(pl.col("iteration").is_null()).select(*key, of_any="relevance")
     of_iteration = judgments.select(*key, "iteration", of_iteration="relevance")

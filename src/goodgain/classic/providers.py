@@ -1,4 +1,4 @@
-"""Which provider of ir_measures computes a classic measure, and what it cannot compute without saying so."""
+"""Chooses the provider of ir_measures for a classic measure, and refuses input that it would score wrongly."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import polars as pl
 from goodgain.errors import MeasureError
 from goodgain.formats.labels import LOWEST_LABEL
 
-__all__ = ["check_provider", "chosen_provider"]
+__all__ = ["check_provider", "choose_provider"]
 
+#: The largest label that gdeval.pl accepts (its MAX_JUDGMENT).
 _GDEVAL_MOST = 4
 
 
-def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
-    """The provider asked for, or the one ir_measures would pick for the measure.
+def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
+    """Return the provider that is asked for, or the one that ir_measures would choose for the measure.
 
     Raises:
-        MeasureError: there is none that is installed and computes it.
+        MeasureError: no installed provider computes the measure.
     """
     known = ir_measures.providers.registry
     if provider is not None and provider not in known:
@@ -30,11 +31,11 @@ def chosen_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     chosen = next((one for one in able if one.is_available()), None)
     if chosen is None:
         whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
-        raise MeasureError(f"{measure}: {whom} computes it{_remedy(able)}")
+        raise MeasureError(f"{measure}: {whom} computes it{_describe_remedy(able)}")
     return chosen
 
 
-def _remedy(able: Iterable[Any]) -> str:
+def _describe_remedy(able: Iterable[Any]) -> str:
     ways = [one.install_instructions() or one.NAME for one in able]
     return (
         f" as installed here; {' or '.join(ways)}"
@@ -46,11 +47,11 @@ def _remedy(able: Iterable[Any]) -> str:
 def check_provider(
     host: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
 ) -> None:
-    """Say what a provider cannot compute from this input, before it crashes or gives a wrong number.
+    """Raise an error for input on which a provider crashes or gives a wrong number.
 
     Raises:
-        MeasureError: gdeval and ids it would cut or refuse; ranx under pandas 3; Bpref and a query with labels below 0
-            only.
+        MeasureError: gdeval gets ids that it cuts or refuses, ranx runs under pandas 3, or Bpref gets a query that has
+            only labels below 0.
     """
     names = ", ".join(map(str, measures))
     if host.NAME == "pytrec_eval":
@@ -75,7 +76,10 @@ def _check_low_labels(measures: Sequence[ir_measures.Measure], labels: pl.DataFr
 
 
 def _check_bpref(labels: pl.DataFrame) -> None:
-    """trec_eval's bpref writes outside its memory for such a query: pytrec_eval then crashes, or never ends."""
+    """Refuse queries that have only labels below 0.
+
+    trec_eval's bpref writes outside its memory for them: pytrec_eval then crashes, or does not end.
+    """
     below_zero = labels.group_by("query_id").agg(pl.col("relevance").max()).filter(pl.col("relevance") < 0)
     if len(below_zero):
         query_id = below_zero.get_column("query_id").sort()[0]
@@ -86,7 +90,10 @@ def _check_bpref(labels: pl.DataFrame) -> None:
 
 
 def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-    """gdeval.pl cuts S-22 down to 22, merges 7 and 007, and dies on any other id that is no number."""
+    """Refuse ids and labels that gdeval cannot read.
+
+    gdeval.pl shortens the query id S-22 to 22, merges 7 and 007, and fails on any other id that is not a number.
+    """
     query_ids = pl.concat([labels.get_column("query_id"), ranking.get_column("query_id")]).unique().sort()
     odd = query_ids.filter(~query_ids.str.contains(r"^(0|[1-9][0-9]{0,14})$"))
     if len(odd):

@@ -1,4 +1,7 @@
-"""Classic measures, computed by ir_measures' providers on the flattened ranking: we do not rewrite nDCG."""
+"""Asks the providers of ir_measures for classic measures, on the flattened ranking of a run.
+
+These are the measures that `measures/ranked.py` does not compute, and all classic measures where a provider is named.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from typing import Any, NamedTuple
 import ir_measures
 import polars as pl
 
-from goodgain.classic.providers import check_provider, chosen_provider
-from goodgain.classic.whole_labels import Labelling, whole_labels
+from goodgain.classic.providers import check_provider, choose_provider
+from goodgain.classic.whole_labels import Labelling, choose_labelling
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
 from goodgain.formats.frames import to_nested_dict
@@ -20,17 +23,19 @@ from goodgain.formats.labels import check_levels, clip_for_trec_eval
 __all__ = ["Classic", "HostScores"]
 
 
-#: Providers that may look at all queries to score one: a function of the user's own, and ranx, which wants them all.
+#: Providers that need all queries in one call: a function that the user defined may look at all of them, and ranx takes a
+#: run only with exactly the queries of the qrels.
 _AT_ONCE = {"runtime", "ranx"}
 
 
 class Classic(NamedTuple):
-    """What the hosts say of one run.
+    """The values that hosts computed for one run.
 
     Attributes:
-        means: measure -> aggregated value, by the host's own rule (NumRet is a sum).
-        per_query: query_id, measure, value; all queries of the qrels, those the host leaves out at the measure's default.
-        hosts: provider -> the measures that it computed.
+        means: measure -> value over all queries, by the rule of ir_measures (NumRet is a sum).
+        per_query: query_id, measure, value, for all queries of the qrels; a query that the host leaves out has the
+            measure's default value.
+        hosts: name of a provider -> the measures that it computed.
     """
 
     means: dict[ir_measures.Measure, float]
@@ -42,9 +47,9 @@ class HostScores:
     """Values of ir_measures' own measures for a run that comes in batches of whole queries, on its flattened ranking.
 
     Args:
-        measures: any of theirs.
+        measures: any measures of ir_measures.
         query_ids: all queries of the qrels.
-        provider: the one to ask; None leaves it to ir_measures.
+        provider: the name of the provider to ask; None leaves the choice to ir_measures.
     """
 
     def __init__(
@@ -52,20 +57,20 @@ class HostScores:
     ) -> None:
         self._provider = provider
         self._query_ids = sorted(query_ids)
-        self._at_once = any(_takes_all(measure, provider) for measure in measures)
+        self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)
         self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         self._hosts: dict[str, list[ir_measures.Measure]] = {}
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
 
     def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        """Take the values of some queries.
+        """Add the labels and the ranking of some queries, and ask the providers for their values.
 
         Args:
             labels: query_id, doc_id, relevance, iteration, as `QrelsByQuery` gives them.
             ranking: query_id, doc_id, score.
 
         Raises:
-            MeasureError: no provider computes a measure, or none can with these labels or query ids.
+            MeasureError: no provider computes a measure, or none takes these labels or query ids.
         """
         if self._at_once:
             self._waiting.append((labels, ranking.select(Run.columns)))
@@ -73,7 +78,7 @@ class HostScores:
             self._ask(labels, ranking)
 
     def finish(self, rest: pl.DataFrame) -> Classic:
-        """Return what the hosts say of the run.
+        """Return the values of the run.
 
         Args:
             rest: the labels of the queries that the run lacks.
@@ -90,20 +95,23 @@ class HostScores:
             ) in self._query_ids:  # a provider may leave queries out: Accuracy, where nothing relevant was found
                 values.setdefault(query_id, measure.DEFAULT)
         means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
-        return Classic(means, _per_query(self._values), self._hosts)
+        return Classic(means, _tabulate_values(self._values), self._hosts)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        with _no_search_for_cycles():
-            for host, measure, query_id, value in _metrics([*self._values], labels, ranking, self._provider):
+        with _pause_cycle_search():
+            for host, measure, query_id, value in _ask_providers([*self._values], labels, ranking, self._provider):
                 self._values[measure][query_id] = value
                 if measure not in self._hosts.setdefault(host, []):
                     self._hosts[host].append(measure)
 
 
 @contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Millions of ids and numbers in dicts hold no cycle, and Python would look through them again and again: a quarter
-    of the time of a large run."""
+def _pause_cycle_search() -> Iterator[None]:
+    """Stop Python's search for reference cycles for a while.
+
+    The dicts that providers take have millions of ids and numbers and no cycle. Searching them again and again takes a
+    quarter of the time of a large run.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -113,35 +121,35 @@ def _no_search_for_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _takes_all(measure: ir_measures.Measure, provider: str | None) -> bool:
+def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bool:
     try:
-        return chosen_provider(measure, provider).NAME in _AT_ONCE
+        return choose_provider(measure, provider).NAME in _AT_ONCE
     except MeasureError:
-        return False  # said when it is asked for with the labels it can have
+        return False  # the error is raised later, when the provider is asked with labels that suit the measure
 
 
-def _metrics(
+def _ask_providers(
     measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame, provider: str | None
 ) -> Iterator[tuple[str, ir_measures.Measure, str, float]]:
-    """What the providers say: provider, measure, query, value."""
+    """Yield the name of the provider, the measure, the query and the value, for each value that a provider computes."""
     forms = _Forms(labels, ranking)
-    for request in _requests(measures, labels, provider):
+    for request in _group_requests(measures, labels, provider):
         check_provider(request.host, list(request.named), labels, ranking)
         if request.labelling.rel is None and request.labelling.whole:
             check_levels(labels)
-        for metric in _calculated(request, forms):
+        for metric in _call_provider(request, forms):
             yield request.host.NAME, request.named[metric.measure], metric.query_id, float(metric.value)
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """By the host's own rule, and in its order: then it is the host's number to the last digit."""
+    """Return the value over all queries, by ir_measures' rule and in its order, so that all digits are the same."""
     aggregator = measure.aggregator()
     for value in values.values():
         aggregator.add(value)
     return float(aggregator.result())
 
 
-def _per_query(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.DataFrame:
+def _tabulate_values(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.DataFrame:
     types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
     columns = [
         pl.DataFrame(
@@ -157,8 +165,8 @@ class _Request(NamedTuple):
 
     Attributes:
         host: the provider.
-        labelling: how the labels reach it.
-        named: the measure to ask it for -> the measure that the user asked for.
+        labelling: the form in which it gets the labels.
+        named: the measure that it is asked for -> the measure that the user asked for.
     """
 
     host: Any
@@ -166,10 +174,10 @@ class _Request(NamedTuple):
     named: dict[ir_measures.Measure, ir_measures.Measure]
 
 
-def _requests(
+def _group_requests(
     measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, provider: str | None
 ) -> Iterable[_Request]:
-    """The calls that give every measure the value it has alone.
+    """Return calls of providers that give every measure the value it has when it is asked for alone.
 
     Providers of ir_measures mix up the parameters of measures in one call: pytrec_eval's computes a plain nDCG with the
     gains of another, and NumRet with another's judged_only; pyndeval's reads the run once and has nothing left for a
@@ -178,36 +186,38 @@ def _requests(
     requests: dict[tuple[Any, ...], _Request] = {}
     fractional = labels.get_column("relevance").filter(labels.get_column("relevance") % 1 != 0)
     for measure in measures:
-        asked, labelling = whole_labels(measure, fractional)
-        host = chosen_provider(asked, provider)
-        key = (host.NAME, labelling, _parameters(asked))
+        asked, labelling = choose_labelling(measure, fractional)
+        host = choose_provider(asked, provider)
+        key = (host.NAME, labelling, _list_parameters(asked))
         further = 0
         while _is_taken(requests.get((*key, further)), asked):
             further += 1
         request = requests.setdefault((*key, further), _Request(host, labelling, {}))
-        request.named[_named_once(asked)] = measure
+        request.named[_cache_name(asked)] = measure
     return requests.values()
 
 
-def _parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
-    """The parameters that are not at their default, without the one after @."""
+def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
+    """Return the parameters that are not at their default, without the one after @."""
     supported = measure.SUPPORTED_PARAMS
     given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
     return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
 
 
 def _is_taken(request: _Request | None, measure: ir_measures.Measure) -> bool:
-    """Whether a call has a measure that the provider could not tell from this one."""
-    return request is not None and any(_host_name(other) == _host_name(measure) for other in request.named)
+    """Return whether a call has a measure that the provider cannot distinguish from this one."""
+    return request is not None and any(
+        _identify_for_host(other) == _identify_for_host(measure) for other in request.named
+    )
 
 
-def _host_name(measure: ir_measures.Measure) -> tuple[str | None, str]:
+def _identify_for_host(measure: ir_measures.Measure) -> tuple[str | None, str]:
     at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
-    return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval has two decimals of a recall
+    return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval keeps two decimals of a recall
 
 
-def _named_once(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """The same measure with its name at hand: ir_measures hashes the name for every value, and would make it anew."""
+def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
+    """Return the same measure with its name stored: ir_measures hashes it for every value, and would build it each time."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)
@@ -215,40 +225,43 @@ def _named_once(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 class _Forms:
-    """Labels and ranking in the forms that providers would make themselves, row by row; a dict is made once for all."""
+    """Labels and ranking in the forms that providers take, each made once and from columns.
+
+    A provider that is given another form converts it row by row in Python, which takes longer.
+    """
 
     def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
         self._labels = labels
         self._ranking = ranking.select(Run.columns)
         self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
 
-    def qrels_frame(self, labelling: Labelling) -> Any:
+    def make_qrels_frame(self, labelling: Labelling) -> Any:
         return self._labels.with_columns(labelling.relevance).to_pandas()
 
-    def qrels(self, labelling: Labelling) -> dict[str, dict[str, Any]]:
+    def make_qrels(self, labelling: Labelling) -> dict[str, dict[str, Any]]:
         frame = clip_for_trec_eval(self._labels.with_columns(labelling.relevance))
-        return self._dict(labelling, frame, "relevance")
+        return self._make_dict(labelling, frame, "relevance")
 
-    def run(self, *, as_frame: bool) -> Any:
-        return self._ranking.to_pandas() if as_frame else self._dict(None, self._ranking, "score")
+    def make_run(self, *, as_frame: bool) -> Any:
+        return self._ranking.to_pandas() if as_frame else self._make_dict(None, self._ranking, "score")
 
-    def _dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    def _make_dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
         if key not in self._dicts:
             self._dicts[key] = to_nested_dict(frame, value)
         return self._dicts[key]
 
 
-def _calculated(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
-    """Hand a provider the form it would make itself: what is made in columns here is made row by row there."""
+def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
+    """Call a provider, and return the metrics it computes."""
     host, labelling = request.host, request.labelling
     frames = host.NAME in _AT_ONCE
     qrels = (
-        forms.qrels_frame(labelling)  # column 2 is pyndeval's subtopic
+        forms.make_qrels_frame(labelling)  # pyndeval reads subtopics from column 2, which dicts lack
         if frames or host.NAME == "pyndeval"
-        else forms.qrels(labelling)
+        else forms.make_qrels(labelling)
     )
-    run = forms.run(as_frame=frames)
-    if host.NAME == "runtime":  # a function of the user's own: its errors are for its author to see
+    run = forms.make_run(as_frame=frames)
+    if host.NAME == "runtime":  # a function that the user defined: the user needs its error with the traceback
         return list(host.iter_calc(list(request.named), qrels, run))
     try:
         return list(host.iter_calc(list(request.named), qrels, run))

@@ -1,4 +1,4 @@
-"""Fractional labels for hosts that take whole ones: what each classic measure may be given instead."""
+"""Converts fractional labels for hosts that take whole numbers only, for each classic measure in the way that it allows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 
-__all__ = ["Labelling", "whole_labels"]
+__all__ = ["Labelling", "choose_labelling"]
 
-#: trec_eval keeps a list of all levels up to the largest label, and makes it anew for every query.
+#: trec_eval allocates a list of all levels up to the largest label for every query.
 _MOST_LEVELS = 100_000
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """How labels reach a host: as they are, as the 0/1 of label >= `rel`, or times `scale`."""
+    """The form in which a host gets labels: as they are, as 1 where label >= `rel` and 0 elsewhere, or times `scale`."""
 
     rel: float | None = None
     scale: int = 1
@@ -26,26 +26,26 @@ class Labelling:
 
     @property
     def relevance(self) -> pl.Expr:
-        """The column the host gets."""
+        """The column of labels that the host gets."""
         label = pl.col("relevance")
         if self.rel is not None:
             return (label >= self.rel).cast(pl.Int64)
         return (label * self.scale).round().cast(pl.Int64) if self.whole else label
 
 
-def whole_labels(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """The measure to ask a host for, and the labels to give it.
+def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
+    """Return the measure to ask a host for, and the form of the labels to give it.
 
-    Whole labels stay as they are. With fractional ones a measure with a `rel` gets the 0/1 of label >= its rel, linear
-    nDCG the labels times the power of ten that makes them whole (its value does not change), a user's own function the
-    labels themselves.
+    Whole labels stay as they are. Where some label is fractional, a measure with a `rel` gets 1 where label >= rel and 0
+    elsewhere. Linear nDCG gets the labels times the power of ten that makes them whole, which does not change its value. A
+    function that the user defined gets the labels themselves.
 
     Args:
-        measure: one of ir_measures' measures.
-        fractional: the labels that are no whole numbers.
+        measure: a measure of ir_measures.
+        fractional: the labels that are not whole numbers.
 
     Raises:
-        MeasureError: any other measure; it names the label.
+        MeasureError: some label is fractional, and the measure is none of these.
     """
     if fractional.is_empty():
         return measure, Labelling()
@@ -55,17 +55,17 @@ def whole_labels(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[i
     if isinstance(rel, (int, float)):
         return measure(rel=1), Labelling(rel=rel)
     if "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
-        return measure, Labelling(rel=1)  # NumRet: no label matters to it
+        return measure, Labelling(rel=1)  # NumRet, whose value does not depend on labels
     if measure.NAME == "nDCG" and measure["dcg"] == "log2" and "gains" not in measure.params:
-        return measure, Labelling(scale=_whole_scale(measure, fractional))
+        return measure, Labelling(scale=_find_scale(measure, fractional))
     raise MeasureError(
         f"{measure} needs whole labels, and the qrels have the label {fractional[0]:g}; "
         "round the labels, or ask for measures with rel=, linear nDCG or the good-gain measures"
     )
 
 
-def _whole_scale(measure: ir_measures.Measure, fractional: pl.Series) -> int:
-    """The power of ten that makes every label whole."""
+def _find_scale(measure: ir_measures.Measure, fractional: pl.Series) -> int:
+    """Return the power of ten that makes every label a whole number."""
     decimals = {
         label: -int(decimal.Decimal(repr(label)).normalize().as_tuple().exponent) for label in fractional.unique()
     }

@@ -1,4 +1,4 @@
-"""What `goodgain compare` does: reads the runs, prints the comparison, and holds the systems to the required lines."""
+"""The command compare: reads the runs, prints the comparison, and checks the required lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 
 from goodgain.batches.run_file import open_run
 from goodgain.comparing.comparison import Comparison, compare, direction
-from goodgain.comparing.gate import Requirement, checked, parse_requirement, points_the_wrong_way
+from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.errors import notice
 from goodgain.files.opening import stem
 from goodgain.formats.qrels import load_qrels
 
-__all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "system_names"]
+__all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "name_systems"]
 
 #: Exit status where a required line does not hold.
 REQUIREMENT_FAILED = 3
@@ -30,7 +30,7 @@ _REQUIRE = (
 
 
 def compare_options(command: Command) -> Command:
-    """The arguments and options that no other command has."""
+    """Add the arguments and options that only the command compare has."""
     count = click.IntRange(1)
     options = [
         click.argument("qrels", metavar="QRELS"),
@@ -38,11 +38,13 @@ def compare_options(command: Command) -> Command:
         click.option(
             "-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'."
         ),
-        click.option("--baseline", metavar="SYSTEM", help="Hold all others against this system; default: all pairs."),
+        click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs."),
         click.option("--iterations", type=count, help="Compare ours named without @ at each iteration up to this too."),
         click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE),
-        click.option("--seed", type=int, default=42, show_default=True, help="Of randomisation test and bootstrap."),
-        click.option("--resamples", type=count, default=9_999, show_default=True, help="Of both."),
+        click.option(
+            "--seed", type=int, default=42, show_default=True, help="Seed of randomisation test and bootstrap."
+        ),
+        click.option("--resamples", type=count, default=9_999, show_default=True, help="Number of resamples in both."),
         click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
         click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
         click.option("--provider", help="The provider of ir_measures for the classic measures."),
@@ -70,56 +72,57 @@ def compare_files(
 ) -> None:
     """Compare runs given as files; settings are those of `goodgain.compare`."""
     lines = [parse_requirement(text) for text in required]
-    names = system_names(runs)
+    names = name_systems(runs)
     judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     opened = [open_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
     comparison = compare(
         judged,
         dict(zip(names, opened, strict=True)),
         [*measures, *(line.measure for line in lines)],
-        baseline=baseline or _default_baseline(lines, names),
+        baseline=baseline or _find_baseline(lines, names),
         columns=columns,
         **settings,
     )
-    _tell(comparison)
+    _print_signature(comparison)
     if output_format == "table":
         from rich.console import Console
 
         Console().print(comparison)
     else:
         print(comparison.to_text(output_format, places=places), end="")
-    if not _all_hold(comparison, lines):
+    if not _check_lines(comparison, lines):
         raise click.exceptions.Exit(REQUIREMENT_FAILED)
 
 
-def system_names(runs: Sequence[str]) -> list[str]:
-    """Each file's stem, with as many of its folders as tell it from the others; a file given twice gets a number.
+def name_systems(runs: Sequence[str]) -> list[str]:
+    """Return a name for each file: its stem, with as many folders as distinguish it; a file given twice gets a number.
 
-    >>> system_names(["main/agent.run", "new/agent.run"])
+    >>> name_systems(["main/agent.run", "new/agent.run"])
     ['main/agent', 'new/agent']
     """
     paths = [Path(run) for run in runs]
-    named = _distinct_names(list(dict.fromkeys(paths)))
+    named = _find_distinct_names(list(dict.fromkeys(paths)))
     times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
     return [named[path] + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
 
 
-def _distinct_names(paths: Sequence[Path]) -> dict[Path, str]:
+def _find_distinct_names(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return names with as few folders as make them distinct."""
     for folders in range(max(len(path.parts) for path in paths)):
         named = {path: "/".join([*path.parts[:-1][::-1][:folders][::-1], stem(path)]) for path in paths}
         if len(set(named.values())) == len(named):
             return named
-    return {path: str(path) for path in paths}  # a.run and a.jsonl
+    return {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
 
 
-def _default_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
-    """The baseline that a required line means where none is named."""
+def _find_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
+    """Return the baseline that a required line means where none is named; None if no line needs one."""
     if all(line.bound is not None for line in lines):
         return None
     return "baseline" if "baseline" in names else names[0]
 
 
-def _tell(comparison: Comparison) -> None:
+def _print_signature(comparison: Comparison) -> None:
     made = comparison.signature
     shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in made.items()}
     if comparison.baseline:
@@ -127,12 +130,13 @@ def _tell(comparison: Comparison) -> None:
     print("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()), file=sys.stderr)
 
 
-def _all_hold(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
+def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
+    """Print the outcome of each line on stderr, and return whether all of them hold."""
     for line in lines:
-        if points_the_wrong_way(line):
+        if forbids_improvement(line):
             better = "higher" if direction(line.measure) == "up" else "lower"
             notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
-    outcomes = checked(comparison, lines)
+    outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:
         print(outcome, file=sys.stderr)
     return all(outcome.holds for outcome in outcomes)

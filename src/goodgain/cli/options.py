@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments, options and the form of examples that several commands share."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = [
     "errors_option",
     "gaps_options",
     "labels_option",
+    "make_epilog",
     "order_option",
     "output_format_option",
     "qrels_argument",
@@ -44,6 +45,14 @@ errors_option = click.option(
 )
 
 
+def make_epilog(*examples: str) -> str:
+    """Return the end of a command's help: examples that run in a checkout, one a line.
+
+    click would join and wrap the lines without the sign \\b.
+    """
+    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+
+
 def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in value.split(",")] if value else []
     if not all(sign and name and ours for name, sign, ours in pairs):
@@ -55,12 +64,12 @@ columns_option = click.option(
     "--columns",
     metavar="NAME=COLUMN,...",
     callback=_parse_columns,
-    help="What columns of Parquet, Arrow or JSON Lines are here: step=iteration,qid=query_id.",
+    help="Names of columns in Parquet, Arrow or JSON Lines: step=iteration,qid=query_id.",
 )
 
 
 def gaps_options(command: Command) -> Command:
-    """How the iteration numbers of a run are read."""
+    """Add the options that say how iteration numbers of a run are read."""
     first = click.option(
         "--first", type=int, default=1, show_default=True, help="Number of a first iteration, for --gaps empty."
     )
@@ -69,13 +78,13 @@ def gaps_options(command: Command) -> Command:
         type=click.Choice(["close", "empty"]),
         default="close",
         show_default=True,
-        help="A missing iteration number: count on, or a search that got nothing.",
+        help="A missing iteration number: count on without it, or count it as a search that got nothing.",
     )
     return gaps(first(command))
 
 
 def output_format_option(*forms: str) -> Callable[[Command], Command]:
-    """The form of what is printed: the first on a terminal, the second elsewhere."""
+    """Return the option of the form of the output: by default the first on a terminal, the second elsewhere."""
     return click.option(
         "-o",
         "--output_format",

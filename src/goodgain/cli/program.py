@@ -1,4 +1,4 @@
-"""The goodgain command: opens files, prints; results on stdout, all else on stderr."""
+"""The goodgain program: its commands read files and print results on stdout, and everything else on stderr."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ import polars as pl
 import goodgain
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
+from goodgain.cli.measures import list_measures
 from goodgain.cli.options import (
     columns_option,
     errors_option,
     gaps_options,
     labels_option,
+    make_epilog,
     order_option,
     output_format_option,
     qrels_argument,
@@ -35,13 +37,24 @@ from goodgain.measures import MEASURES
 __all__ = ["main", "program"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=make_epilog(
+        "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 SRE@3 SRR'",
+        "goodgain measures",
+    ),
+)
 @click.version_option(goodgain.__version__, message="goodgain %(version)s")
 def program() -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
 
 
-@program.command()
+@program.command(
+    epilog=make_epilog(
+        "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@3 SRR'",
+        "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run SRE -q -o jsonl",
+    )
+)
 @qrels_argument
 @run_argument
 @click.argument("measures", metavar="MEASURE...", nargs=-1, required=True)
@@ -81,7 +94,8 @@ def evaluate(
     """Score a run on any measures, ours and those of ir_measures.
 
     QRELS is a file or the id of an ir_datasets data set, RUN a file: TREC text with the iteration in column 2, Parquet,
-    Arrow or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3 or "CG SRR"; goodgain measures lists ours.
+    Arrow or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3 or "CG SRR"; goodgain measures lists the measures
+    that are computed here.
     """
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
@@ -89,7 +103,7 @@ def evaluate(
         qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
     )
     scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
-    _tell(scores.signature)
+    _print_signature(scores.signature)
     rows = list(scores.per_query.iter_rows()) if by_query else []
     if not no_summary:
         rows += [("all", name, value) for name, value in scores.mean().items()]
@@ -101,10 +115,10 @@ def evaluate(
             row = ({"query_id": query_id} if by_query else {}) | {"measure": name, "value": value}
             print(json.dumps(row, allow_nan=False))
         else:
-            print(*([query_id] if by_query else []), name, _rounded(value, places), sep="\t")
+            print(*([query_id] if by_query else []), name, _format_value(value, places), sep="\t")
 
 
-def _rounded(value: float | None, places: int) -> str:
+def _format_value(value: float | None, places: int) -> str:
     if value is None:
         return "–"
     return f"{value:.{places}f}" if places >= 0 else str(value)
@@ -120,28 +134,33 @@ def _print_table(rows: list[tuple[str, str, float | None]], places: int, *, by_q
     for number, (query_id, name, value) in enumerate(rows):
         is_last = number + 1 < len(rows) and rows[number + 1][0] != query_id
         cells = [Text(query_id)] if by_query else []
-        table.add_row(*cells, Text(_headed(name)), _rounded(value, places), end_section=is_last and by_query)
+        table.add_row(*cells, Text(_add_arrow(name)), _format_value(value, places), end_section=is_last and by_query)
     Console().print(table)
 
 
-def _headed(name: str) -> str:
-    """A measure's name with the way that is better, where we know it."""
+def _add_arrow(name: str) -> str:
+    """Return the name of a good-gain measure with the arrow of its better direction, and any other name as it is."""
     declared = MEASURES.get(name.split("@")[0].split("(")[0])
     return f"{name} {declared.declaration.arrow}" if declared else name
 
 
-def _tell(signature: dict[str, Any]) -> None:
-    """On stderr: how many queries the numbers stand for, and how they were made."""
-    _err(
+def _print_signature(signature: dict[str, Any]) -> None:
+    """Print on stderr how many queries the numbers stand for, and how they were made."""
+    _print_on_stderr(
         f"queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run; "
         f"{signature['without_judgments']} of the run without judgments, left out"
     )
     shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
     shown["unjudged"] = f"{signature['unjudged']:.4f}"
-    _err("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()))
+    _print_on_stderr("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()))
 
 
-@program.command()
+@program.command(
+    epilog=make_epilog(
+        "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
+        "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
+    )
+)
 @qrels_argument
 @run_argument
 @click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
@@ -180,7 +199,12 @@ def ledger(
         frame.write_parquet(sys.stdout.buffer)
 
 
-@program.command()
+@program.command(
+    epilog=make_epilog(
+        "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
+        "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
+    )
+)
 @run_argument
 @click.option(
     "-o", "--output", metavar="FILE", required=True, type=click.Path(path_type=Path), help="The run to write."
@@ -190,38 +214,24 @@ def ledger(
 @columns_option
 @errors_option
 def flatten(run: str, output: Path, order: str, gaps: str, first: int, columns: dict[str, str], errors: str) -> None:
-    """Write one classic ranking per query, without repeats, for tools that know no iterations."""
+    """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
     Outputs([Path(run)]).add(output)
     searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
     goodgain.write_run(goodgain.Run(goodgain.flatten(searched, order=order), name=searched.name), output)
 
 
-@program.command()
-def measures() -> None:
-    """List our measures; every measure of ir_measures can be asked for too."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("measure", "better", "bounds", "definition")
-    for name, measure in MEASURES.items():
-        declared = measure.declaration
-        at = {"optional": "[@i]", "required": "@i", "none": ""}[declared.cutoff]
-        bounds = f"{declared.bounds[0]}..{declared.bounds[1]}" if declared.bounds[1] else f">= {declared.bounds[0]}"
-        remark = f"; {declared.remark}" if declared.remark else ""
-        own = {key: info.desc for key, info in measure.SUPPORTED_PARAMS.items() if key not in ("rel", "cutoff")}
-        remark += "".join(f"; {key}= says {description}" for key, description in own.items())
-        table.add_row(Text(name + at), declared.arrow, bounds, Text(f"{declared.title}: {declared.definition}{remark}"))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
-
-
-@program.command()
+@program.command(
+    epilog=make_epilog(
+        "goodgain validate qrels_examples/guideline/agent.run",
+        "goodgain validate qrels_examples/guideline/qrels.txt",
+    )
+)
 @click.argument("file", metavar="FILE")
 @labels_option
 @columns_option
 @errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
-    """Read a run or qrels, and say what is in it or what is wrong with it."""
+    """Read a run or qrels, and print what is in it or what is wrong with it."""
     if looks_like_qrels(Path(file), columns):
         frame = goodgain.read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
@@ -240,7 +250,12 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     )
 
 
-@program.command()
+@program.command(
+    epilog=make_epilog(
+        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
+        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=0.5'",
+    )
+)
 @compare_options
 @output_format_option("table", *FORMS)
 @order_option
@@ -258,38 +273,39 @@ def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
 
 program.add_command(convert)
 program.add_command(dedup)
+program.add_command(list_measures)
 
 
-def _err(text: str) -> None:
+def _print_on_stderr(text: str) -> None:
     print(text, file=sys.stderr)
 
 
 def main() -> None:
-    """Run the command: exit status 0 done, 2 input or arguments wrong, 1 anything else."""
-    told: set[str] = set()
+    """Run the program. Exit status: 0 done, 2 wrong input or arguments, 3 a required line does not hold, 1 anything else."""
+    shown: set[str] = set()
 
-    def tell(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-        if str(message) not in told and issubclass(category, GoodgainNotice):
-            told.add(str(message))
-            _err(f"notice: {message}")
+    def show_notice(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+        if str(message) not in shown and issubclass(category, GoodgainNotice):
+            shown.add(str(message))
+            _print_on_stderr(f"notice: {message}")
 
-    warnings.showwarning = tell
+    warnings.showwarning = show_notice
     warnings.simplefilter("always", GoodgainNotice)
     try:
         status = program(standalone_mode=False)
         sys.stdout.flush()
     except GoodgainError as error:
-        _err(f"goodgain: {' '.join(str(error).split())}")
+        _print_on_stderr(f"goodgain: {' '.join(str(error).split())}")
         status = 2
     except click.ClickException as error:
-        _err(f"goodgain: {error.format_message()} (see goodgain --help)")
+        _print_on_stderr(f"goodgain: {error.format_message()} (see goodgain --help)")
         status = 2
     except OSError as error:
         if error.errno != errno.EPIPE and "Broken pipe" not in str(error):
             raise
-        sys.stderr.close()  # the reader of our output has enough, as with | head
+        sys.stderr.close()  # the reader of our output has closed the pipe, as `head` does
         status = 1
     except (KeyboardInterrupt, click.Abort):
-        _err("goodgain: interrupted")
+        _print_on_stderr("goodgain: interrupted")
         status = 1
     sys.exit(status)

@@ -1,4 +1,4 @@
-"""The commands that make runs of agents' logs: convert and dedup."""
+"""The commands convert and dedup, which make runs from agents' logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from goodgain.cli.options import errors_option
+from goodgain.cli.options import errors_option, make_epilog
 from goodgain.files.writing import Outputs
 
 __all__ = ["convert", "dedup"]
@@ -19,7 +19,12 @@ __all__ = ["convert", "dedup"]
 _POLICIES = ("standard", "id", "content")
 
 
-@click.command()
+@click.command(
+    epilog=make_epilog(
+        "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
+        "goodgain convert tests/traces/fixtures/browsecomp_plus/story.json -o browsing.run --results results.jsonl",
+    )
+)
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The run; {system}: one each."
@@ -27,15 +32,19 @@ _POLICIES = ("standard", "id", "content")
 @click.option("--results", metavar="FILE", type=click.Path(path_type=Path), help="The results too: .jsonl or .parquet.")
 @click.option("--format", default="auto", show_default=True, help="A format of docs/traces; auto finds it.")
 @click.option("--system", help="The one system to convert, where there are several.")
-@click.option("--tag", help="What to call the system.")
+@click.option("--tag", help="The name of the system in the run.")
 @click.option(
     "--dedup",
     "policy",
     type=click.Choice([*_POLICIES, "none"]),
-    help="Tell documents apart by this policy in every query. Default: standard, where results have no ids.",
+    help="The policy that finds results which are the same document, in every query. Default: standard, where results have no ids.",
 )
 @click.option(
-    "--turns", type=click.Choice(["last", "all"]), default="last", show_default=True, help="Which are queries."
+    "--turns",
+    type=click.Choice(["last", "all"]),
+    default="last",
+    show_default=True,
+    help="Which turns of a conversation are queries.",
 )
 @click.option("--iteration", type=click.Choice(["step", "call"]), help="What an iteration is. Default: a step.")
 @click.option(
@@ -64,12 +73,12 @@ def convert(
     from goodgain.dedup import deduplicate, normalise_url
     from goodgain.traces import convert_traces
 
-    telling_apart = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
-    with _progress_bar() as progress:
+    deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
+    with _show_progress() as progress:
         conversion = convert_traces(
             list(traces),
             output,
-            deduplicate=telling_apart,
+            deduplicate=deduplication,
             deduplicate_all=policy in _POLICIES,
             normalise_url=normalise_url,
             tools=list(tools) or None,
@@ -81,8 +90,8 @@ def convert(
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Bytes read, on a terminal; nothing in a pipe."""
+def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function that shows the bytes read on a terminal; None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -94,7 +103,12 @@ def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-@click.command()
+@click.command(
+    epilog=make_epilog(
+        "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
+        "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each_system",
+    )
+)
 @click.argument("results", metavar="RESULTS")
 @click.option(
     "-o", "--output", metavar="FILE", required=True, type=click.Path(path_type=Path), help=".jsonl or .parquet."
@@ -104,14 +118,18 @@ def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
     "--policy", type=click.Choice(_POLICIES), default=_POLICIES[0], show_default=True, help="See docs/dedup.md."
 )
 @click.option(
-    "--level", type=click.Choice(["passage", "document"]), default="passage", show_default=True, help="What counts."
+    "--level",
+    type=click.Choice(["passage", "document"]),
+    default="passage",
+    show_default=True,
+    help="The unit that is one document.",
 )
 @click.option("--trust_doc_id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
 @click.option("--each_system", is_flag=True, help="Each system by itself, instead of all of a query together.")
 def dedup(
     results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool
 ) -> None:
-    """Find out which results are the same document, and write them with it.
+    """Find out which results are the same document, and write the results with the column document.
 
     RESULTS is a file that goodgain convert --results wrote.
     """

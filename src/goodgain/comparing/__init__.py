@@ -1,4 +1,4 @@
-"""Comparisons of systems: from their scores, query by query, to differences, tests, tables and a gate."""
+"""Compares systems: takes their scores query by query to differences, tests, tables and a gate."""
 
 from goodgain.comparing.comparison import Comparison, compare
 

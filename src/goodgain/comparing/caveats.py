@@ -1,4 +1,4 @@
-"""What a reader of a comparison must know before believing it: short sentences about these systems on these queries."""
+"""Caveats of a comparison: sentences that warn where its numbers can mislead, for these systems on these queries."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import polars as pl
 from goodgain.comparing.significance import Matrix
 from goodgain.measures.declaration import GoodGainMeasure
 
-__all__ = ["LOW_COVERAGE", "Facts", "caveats"]
+__all__ = ["LOW_COVERAGE", "Facts", "list_caveats"]
 
-#: Judged share of unique results below which small differences are not to be trusted.
+#: Judged share of unique results below which a small difference may come from the missing judgments.
 LOW_COVERAGE = 0.8
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the caveats look at.
+    """The values that caveats are derived from.
 
     Attributes:
         ours: the good-gain measures that are compared.
-        values: their values by name, a row for each system, a column for each query of the qrels.
-        iterations: N, in the same form.
+        values: name of a measure -> its values, a row for each system, a column for each query of the qrels.
+        iterations: the number of iterations N, in the same form.
         systems: system, absent_from_run, without_judgments, coverage; in the order of the rows.
-        left_out: measure -> queries without a value for some system.
+        left_out: measure -> number of queries in which some system has no value.
     """
 
     ours: Sequence[GoodGainMeasure]
@@ -37,32 +37,40 @@ class Facts:
 
     @property
     def names(self) -> list[str]:
-        """The systems."""
+        """The names of the systems."""
         return self.systems.get_column("system").to_list()
 
 
-def caveats(facts: Facts) -> Iterator[str]:
-    """The sentences that apply."""
-    for rule in (_absent, _left_out, _coverage, _own_end, _stopped_before, _never_searched, _own_pool):
+def list_caveats(facts: Facts) -> Iterator[str]:
+    """Yield the sentences that apply to a comparison."""
+    for rule in (
+        _describe_absent_queries,
+        _describe_left_out_queries,
+        _describe_low_coverage,
+        _describe_own_ends,
+        _describe_early_stops,
+        _describe_idle_systems,
+        _describe_own_pools,
+    ):
         yield from rule(facts)
 
 
-def _absent(facts: Facts) -> Iterator[str]:
-    absent = _listed(facts, facts.systems.get_column("absent_from_run"))
-    unknown = _listed(facts, facts.systems.get_column("without_judgments"))
+def _describe_absent_queries(facts: Facts) -> Iterator[str]:
+    absent = _list_systems(facts, facts.systems.get_column("absent_from_run"))
+    unknown = _list_systems(facts, facts.systems.get_column("without_judgments"))
     if absent:
         yield f"queries of the qrels absent from the run, counted as never searched (N = 0): {absent}"
     if unknown:
         yield f"queries of the run without judgments, left out: {unknown}"
 
 
-def _left_out(facts: Facts) -> Iterator[str]:
+def _describe_left_out_queries(facts: Facts) -> Iterator[str]:
     for measure, queries in facts.left_out.items():
         if queries:
-            yield f"{measure}: {_queries(queries)} left out of its rows, where some system has no value"
+            yield f"{measure}: {_format_queries(queries)} left out of its rows, where some system has no value"
 
 
-def _coverage(facts: Facts) -> Iterator[str]:
+def _describe_low_coverage(facts: Facts) -> Iterator[str]:
     low = facts.systems.filter(pl.col("coverage") < LOW_COVERAGE)
     if low.height:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low.select("system", "coverage").iter_rows())
@@ -72,22 +80,22 @@ def _coverage(facts: Facts) -> Iterator[str]:
         )
 
 
-def _own_end(facts: Facts) -> Iterator[str]:
-    """Values at each query's own N, where systems stop at different N."""
+def _describe_own_ends(facts: Facts) -> Iterator[str]:
+    """Warn of values at each query's own last iteration where systems stop at different iterations."""
     names = [str(m) for m in facts.ours if m.cutoff is None and m.declaration.cutoff != "none"]
     differing = int((facts.iterations.min(axis=0) != facts.iterations.max(axis=0)).sum())
     if names and differing:
         yield (
             f"{', '.join(names)}: taken at each query's own last iteration, and the systems stop at different ones in "
-            f"{_queries(differing)}; so taken, rates (RG, RAG, SRE, SRR and their like) reward stopping early and sums "
+            f"{_format_queries(differing)}; so taken, rates (RG, RAG, SRE, SRR and their like) reward stopping early and sums "
             "reward going on; compare at fixed iterations too (@i, or iterations=)"
         )
 
 
-def _stopped_before(facts: Facts) -> Iterator[str]:
-    """Values at fixed i, where one system had stopped before i and another had not."""
+def _describe_early_stops(facts: Facts) -> Iterator[str]:
+    """Warn of values at a fixed iteration that one system has not reached and another has."""
     longest = np.minimum(facts.iterations.max(axis=0), max((m.cutoff or 0 for m in facts.ours), default=0))
-    stopped = _listed(facts, ((facts.iterations < longest) & (facts.iterations > 0)).sum(axis=1))
+    stopped = _list_systems(facts, ((facts.iterations < longest) & (facts.iterations > 0)).sum(axis=1))
     if stopped:
         yield (
             f"queries in which a system stopped before the iteration compared, and another did not: {stopped}; after "
@@ -96,32 +104,36 @@ def _stopped_before(facts: Facts) -> Iterator[str]:
         )
 
 
-def _never_searched(facts: Facts) -> Iterator[str]:
-    """Lower-is-better measures that a system wins because it never searched."""
+def _describe_idle_systems(facts: Facts) -> Iterator[str]:
+    """Warn of measures, better when lower, on which a system is better because it never searched."""
     for k, name in enumerate(facts.names):
         idle = facts.iterations[k] == 0
-        won = [str(m) for m in facts.ours if m.declaration.better == "down" and _beats(facts.values[str(m)], k, idle)]
+        won = [
+            str(m)
+            for m in facts.ours
+            if m.declaration.better == "down" and _is_better_somewhere(facts.values[str(m)], k, idle)
+        ]
         if won:
             yield (
-                f"{name}: never searched in {_queries(int(idle.sum()))}, and is better there on {', '.join(won)} for "
+                f"{name}: never searched in {_format_queries(int(idle.sum()))}, and is better there on {', '.join(won)} for "
                 "it: a query without any search has no repeats and no cost (SRR is 0)"
             )
 
 
-def _beats(values: Matrix, k: int, queries: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
+def _is_better_somewhere(values: Matrix, k: int, queries: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
     return bool((values[k] < values.max(axis=0))[queries].any())
 
 
-def _own_pool(facts: Facts) -> Iterator[str]:
+def _describe_own_pools(facts: Facts) -> Iterator[str]:
     for measure in facts.ours:
         if measure.params.get("pool") == "retrieved":
             yield f"{measure}: asks for the good documents a system itself retrieved; not comparable between systems"
 
 
-def _queries(number: int) -> str:
+def _format_queries(number: int) -> str:
     return f"{number:,} quer{'y' if number == 1 else 'ies'}"
 
 
-def _listed(facts: Facts, numbers: Iterable[int]) -> str:
-    """The systems with their numbers of queries, those with none left out."""
+def _list_systems(facts: Facts, numbers: Iterable[int]) -> str:
+    """Return the systems with their numbers of queries as text, without those whose number is 0."""
     return ", ".join(f"{name} {number:,}" for name, number in zip(facts.names, numbers, strict=True) if number)

@@ -1,4 +1,4 @@
-"""What a comparison found, as its tables show it."""
+"""The result of a comparison, as tables and texts are made from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Findings"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Findings:
-    """The tables and sentences of a comparison; `Comparison` says what stands in each."""
+    """The frames and notes of a comparison; `Comparison` documents their columns."""
 
     systems: pl.DataFrame
     means: pl.DataFrame

@@ -1,4 +1,4 @@
-"""A gate for continuous integration: lines that systems must hold, such as `SRR@3<=0.3` or `SRE@3>=baseline`."""
+"""Checks lines that systems must hold, such as `SRR@3<=0.3` or `SRE@3>=baseline`: a gate for continuous integration."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import polars as pl
 
 from goodgain.comparing.caveats import LOW_COVERAGE
 from goodgain.comparing.comparison import Comparison, direction
-from goodgain.comparing.significance import paired_t
+from goodgain.comparing.significance import run_t_test
 from goodgain.errors import InputError
 from goodgain.measures.names import parse_measure
 
-__all__ = ["Outcome", "Requirement", "checked", "parse_requirement"]
+__all__ = ["Outcome", "Requirement", "check_requirements", "parse_requirement"]
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -29,7 +29,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 _FORM = re.compile(r"(?P<measure>[^<>]+)(?P<sign><=|>=|<|>)(?P<bound>[^<>=]+)")
 _BASELINE = "baseline"
 
-#: Values closer than this are equal: means differ by rounding alone.
+#: Values closer than this are equal, as means may differ by rounding.
 _EQUAL = 1e-12
 
 
@@ -38,8 +38,8 @@ class Requirement:
     """One line that must hold.
 
     Attributes:
-        text: the line as written.
-        measure: of which the mean over queries is looked at.
+        text: the line as it was written.
+        measure: the measure whose mean over queries is tested.
         sign: one of <=, >=, <, >.
         bound: a number, or None for the baseline's mean.
     """
@@ -52,18 +52,18 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one requirement for one system.
+    """The outcome of one requirement for one system.
 
     Attributes:
         requirement: the line.
-        system: the one that was held to it.
-        value: its mean; None where there is no query to take it from.
-        bound: the number it was held to; None likewise.
-        holds: whether the line holds; never without a value.
-        p: of the difference from the bound: Holm-corrected randomisation test against a baseline, t-test against a
-            number; None where there is none.
+        system: the name of the system.
+        value: its mean; None where no query has a value.
+        bound: the number that the mean was compared with; None where no query has a value.
+        holds: whether the line holds; False where there is no value.
+        p: the p-value of the difference from the bound, by the Holm-corrected randomisation test for a baseline, and by
+            the t-test for a number; None where it does not exist.
         significant: p <= alpha of the comparison.
-        low_coverage: whether too little was judged to believe a small difference.
+        low_coverage: whether too few results are judged to trust a small difference.
     """
 
     requirement: Requirement
@@ -90,10 +90,10 @@ class Outcome:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """A line such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline`.
+    """Return the requirement that a line such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline` means.
 
     Raises:
-        InputError: it has another form.
+        InputError: the line has another form.
         MeasureError: the measure is unknown.
 
     >>> parse_requirement("SRE@3>=baseline")
@@ -106,25 +106,25 @@ def parse_requirement(text: str) -> Requirement:
     except ValueError:
         found = None
     if found is None or (number is not None and not math.isfinite(number)):
-        raise InputError(f"{text!r} is no requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'")
+        raise InputError(f"{text!r} is not a requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'")
     return Requirement(text, parse_measure(found["measure"].strip()), found["sign"], number)
 
 
-def checked(comparison: Comparison, requirements: Iterable[Requirement]) -> list[Outcome]:
-    """Hold every system to every line; a baseline is what others are held against, and is held to none itself.
+def check_requirements(comparison: Comparison, requirements: Iterable[Requirement]) -> list[Outcome]:
+    """Check every line for every system but the baseline.
 
     Args:
-        comparison: of all measures the lines name; with a baseline, if a line names one.
-        requirements: what `parse_requirement` makes.
+        comparison: a comparison of all measures in the lines; with a baseline, if a line names one.
+        requirements: what `parse_requirement` returns.
 
     Raises:
-        InputError: a line names the baseline, and the comparison has none; a measure was not compared.
+        InputError: a line names the baseline and the comparison has none, or a measure was not compared.
     """
     systems = [name for name in comparison.systems.get_column("system") if name != comparison.baseline]
-    return [outcome for line in requirements for outcome in _outcomes(comparison, line, systems)]
+    return [outcome for line in requirements for outcome in _check_line(comparison, line, systems)]
 
 
-def _outcomes(comparison: Comparison, line: Requirement, systems: Iterable[str]) -> Iterator[Outcome]:
+def _check_line(comparison: Comparison, line: Requirement, systems: Iterable[str]) -> Iterator[Outcome]:
     of_measure = comparison.means.filter(pl.col("measure") == str(line.measure))
     means = dict(of_measure.select("system", "mean").iter_rows())
     if not means:
@@ -134,7 +134,11 @@ def _outcomes(comparison: Comparison, line: Requirement, systems: Iterable[str])
     low = set(comparison.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system"))
     for system in systems:
         bound = line.bound if line.bound is not None else means[str(comparison.baseline)]
-        p = _p_of_number(comparison, line, system) if line.bound is not None else _p_of_pair(comparison, line, system)
+        p = (
+            _test_against_number(comparison, line, system)
+            if line.bound is not None
+            else _find_p_of_pair(comparison, line, system)
+        )
         significant = p is not None and p <= comparison.signature["alpha"]
         holds = _holds(means[system], line.sign, bound)
         doubtful = not low.isdisjoint({system} if line.bound is not None else {system, comparison.baseline})
@@ -149,21 +153,21 @@ def _holds(value: float | None, sign: str, bound: float | None) -> bool:
     return _OPERATORS[sign](value, bound)
 
 
-def _p_of_pair(comparison: Comparison, line: Requirement, system: str) -> float | None:
+def _find_p_of_pair(comparison: Comparison, line: Requirement, system: str) -> float | None:
     same = (pl.col("measure") == str(line.measure)) & (pl.col("system") == system)
     found: float | None = comparison.pairs.filter(same).get_column("p_randomisation_holm").item()
     return found
 
 
-def _p_of_number(comparison: Comparison, line: Requirement, system: str) -> float | None:
-    """One-sample t-test of the values against the number."""
+def _test_against_number(comparison: Comparison, line: Requirement, system: str) -> float | None:
+    """Return p of a one-sample t-test of the values against the number, on queries for which all systems have a value."""
     of_measure = comparison.values.filter((pl.col("measure") == str(line.measure)) & pl.col("value").is_finite())
     everywhere = pl.col("system").n_unique().over("query_id") == comparison.systems.height
     values = of_measure.filter(everywhere).filter(pl.col("system") == system).get_column("value").to_numpy()
-    p = float(paired_t((values - line.bound)[None, :])[0]) if len(values) else math.nan
+    p = float(run_t_test((values - line.bound)[None, :])[0]) if len(values) else math.nan
     return None if np.isnan(p) else p
 
 
-def points_the_wrong_way(line: Requirement) -> bool:
-    """Whether a line asks a system to be no better than the baseline."""
+def forbids_improvement(line: Requirement) -> bool:
+    """Return whether a line asks a system not to be better than the baseline."""
     return line.bound is None and (direction(line.measure) == "up") == line.sign.startswith("<")

@@ -1,4 +1,4 @@
-"""What the tables of a comparison show, before any form: means, pairs with their tests, and what the marks mean."""
+"""Makes the cells of the tables of a comparison, before they are written in any form: means, pairs, and the legend."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from goodgain.comparing.findings import Findings
 
-__all__ = ["Cell", "Grid", "grids", "legend"]
+__all__ = ["Cell", "Grid", "build_grids", "build_legend"]
 
 _ARROWS = {"up": "↑", "down": "↓"}
 _ABSENT = "–"
 
-#: Column of the systems -> what a table calls it.
+#: Column of the systems -> its heading in a table.
 _SPENT = {
     "iterations": "iterations per query",
     "results": "results per query",
@@ -21,7 +21,7 @@ _SPENT = {
 
 
 class Cell(NamedTuple):
-    """A text, whether it is the best of its row, and which way its verdict goes."""
+    """A text, whether it is the best of its row, and its verdict (`better`, `worse` ...) if it has one."""
 
     text: str
     best: bool = False
@@ -29,41 +29,43 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """One table: title, header, rows; the first `words` columns are words, the others numbers."""
+    """One table: title, header, rows; the first `words` columns are words, the others are numbers."""
 
     title: str
     header: list[str]
     words: int
     rows: list[list[Cell]]
 
-    def without(self, heading: str) -> Grid:
-        """The table without one column."""
+    def drop_column(self, heading: str) -> Grid:
+        """Return the table without one column."""
         at = self.header.index(heading)
         rows = [row[:at] + row[at + 1 :] for row in self.rows]
         return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
 
 
-def grids(comparison: Findings, places: int) -> list[Grid]:
-    """The two tables."""
-    return [_means(comparison, places), _pairs(comparison, places)]
+def build_grids(comparison: Findings, places: int) -> list[Grid]:
+    """Return the table of means and the table of pairs."""
+    return [_build_means_grid(comparison, places), _build_pairs_grid(comparison, places)]
 
 
-def _means(comparison: Findings, places: int) -> Grid:
-    """A row for each measure, a column for each system, the best marked; below, what each system spent."""
+def _build_means_grid(comparison: Findings, places: int) -> Grid:
+    """Return a row for each measure with the best mean marked, and below them the cost of each system."""
     rows: list[list[Cell]] = []
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
-        best = _best(of.get_column("mean").drop_nulls().to_list(), str(better))
-        cells = [Cell(_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")]
+        best = _find_best(of.get_column("mean").drop_nulls().to_list(), str(better))
+        cells = [
+            Cell(_format_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")
+        ]
         rows.append([Cell(f"{measure} {_ARROWS[str(better)]}"), *cells])
     for name, title in _SPENT.items():
-        rows.append([Cell(title), *(Cell(_number(value, 2)) for value in comparison.systems.get_column(name))])
+        rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
     queries = comparison.signature["queries"]
     title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
     return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
 
 
-def _best(means: list[float], better: str) -> set[float]:
-    """The best means, equal but for rounding; none where all are equal."""
+def _find_best(means: list[float], better: str) -> set[float]:
+    """Return the means that are best but for rounding; none where all are equal."""
     if not means:
         return set()
     top = max(means) if better == "up" else min(means)
@@ -71,13 +73,13 @@ def _best(means: list[float], better: str) -> set[float]:
     return best if any(mean not in best for mean in means) else set()
 
 
-#: Column of the pairs -> what a table calls it; Tukey's is shown where there is one.
+#: Column of the pairs -> its heading in a table; Tukey's is shown where it exists.
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 
 
-def _pairs(comparison: Findings, places: int) -> Grid:
-    """A row for each measure and pair; a significant difference and a p-value under low coverage are marked."""
-    shown = _p_columns(comparison)
+def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
+    """Return a row for each measure and pair; significant differences and p-values under low coverage are marked."""
+    shown = _list_p_columns(comparison)
     header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
     header += ["effect", "wins/ties/losses", "more iterations", "verdict"]
     rows = []
@@ -87,26 +89,28 @@ def _pairs(comparison: Findings, places: int) -> Grid:
             f"{row['measure']} {_ARROWS[row['better']]}",
             row["system"],
             row["against"],
-            _signed(row["difference"], places) + mark,
-            _ABSENT if row["low"] is None else f"[{_signed(row['low'], places)}, {_signed(row['high'], places)}]",
-            *(_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
-            _signed(row["effect"], 2),
+            _format_signed(row["difference"], places) + mark,
+            _ABSENT
+            if row["low"] is None
+            else f"[{_format_signed(row['low'], places)}, {_format_signed(row['high'], places)}]",
+            *(_format_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
+            _format_signed(row["effect"], 2),
             f"{row['wins']}/{row['ties']}/{row['losses']}",
-            _signed(row["more_iterations"], 2),
+            _format_signed(row["more_iterations"], 2),
         ]
         rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
     return Grid("Differences, system minus against", header, 3, rows)
 
 
-def _p_columns(comparison: Findings) -> list[str]:
+def _list_p_columns(comparison: Findings) -> list[str]:
     many = comparison.pairs.get_column("p_tukey").is_not_null().any()
     return [name for name in _P_VALUES if many or name != "p_tukey"]
 
 
-def legend(comparison: Findings) -> list[str]:
-    """What the columns and marks mean, and the notes."""
+def build_legend(comparison: Findings) -> list[str]:
+    """Return the sentences that explain columns and marks, and the notes."""
     made = comparison.signature
-    shown = [_P_VALUES[name] for name in _p_columns(comparison)]
+    shown = [_P_VALUES[name] for name in _list_p_columns(comparison)]
     return [
         f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values; Holm is that "
         f"of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, "
@@ -117,22 +121,22 @@ def legend(comparison: Findings) -> list[str]:
     ]
 
 
-def _number(value: float | None, places: int) -> str:
+def _format_number(value: float | None, places: int) -> str:
     return _ABSENT if value is None else f"{value:.{places}f}" if places >= 0 else str(value)
 
 
-def _signed(value: float | None, places: int) -> str:
+def _format_signed(value: float | None, places: int) -> str:
     if value is None:
         return _ABSENT
-    shown = _number(value, places)
+    shown = _format_number(value, places)
     if not value or not float(shown):
         return shown.lstrip("-")
     return shown if value < 0 else f"+{shown}"
 
 
-def _probability(value: float | None, places: int, *, doubtful: bool) -> str:
+def _format_probability(value: float | None, places: int, *, doubtful: bool) -> str:
     if value is None:
         return _ABSENT
     least = 10.0**-places
-    shown = f"<{least:.{places}f}" if places > 0 and value < least else _number(value, places)
+    shown = f"<{least:.{places}f}" if places > 0 and value < least else _format_number(value, places)
     return f"{shown} †" if doubtful else shown

@@ -1,4 +1,4 @@
-"""The scores of several systems side by side, matched query by query."""
+"""Matches the scores of several systems query by query, and makes the frames of a comparison."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.caveats import LOW_COVERAGE
-from goodgain.comparing.pairing import Matched, row_means
+from goodgain.comparing.pairing import Matched, average_rows
 from goodgain.comparing.significance import Matrix
 from goodgain.evaluation import Scores
 from goodgain.measures.good_gain import NumIter, NumResults
 
-__all__ = ["complete", "matrices", "means_frame", "systems_frame", "values_frame", "with_context"]
+__all__ = [
+    "add_context",
+    "build_matrices",
+    "keep_complete_queries",
+    "tabulate_means",
+    "tabulate_systems",
+    "tabulate_values",
+]
 
 
-def matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
-    """Measure -> a row for each system, a column for each query that any has a value for; NaN where one has none."""
+def build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
+    """Return measure -> matrix: a row for each system, a column for each query that any system has a value for.
+
+    A cell is NaN where the system has no value.
+    """
     columns = [str(k) for k in range(len(scores))]
     numbered = zip(columns, scores.values(), strict=True)
     long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
@@ -31,22 +41,22 @@ def matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measur
     return found
 
 
-def complete(values: Matrix, better: str) -> Matched:
-    """The queries for which every system has a value."""
+def keep_complete_queries(values: Matrix, better: str) -> Matched:
+    """Return the values of the queries for which every system has one."""
     has_all = np.isfinite(values).all(axis=0)
     return Matched(np.ascontiguousarray(values[:, has_all]), better)
 
 
-def systems_frame(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    """A row a system: which queries it answered, what it spent, and how much of that was judged."""
+def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
+    """Return a row for each system: its queries, its cost, and the judged share of its results."""
     signed = [of.signature for of in scores.values()]
-    results = row_means(full[str(NumResults)])
+    results = average_rows(full[str(NumResults)])
     counts = ("queries", "absent_from_run", "without_judgments")
     return pl.DataFrame(
         {
             "system": list(scores),
             **{name: [signature[name] for signature in signed] for name in counts},
-            "iterations": row_means(full[str(NumIter)]),
+            "iterations": average_rows(full[str(NumIter)]),
             "results": results,
             "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
         },
@@ -54,19 +64,19 @@ def systems_frame(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> p
     )
 
 
-def means_frame(matched: Mapping[str, Matched], names: list[str]) -> pl.DataFrame:
-    """A row a measure and system."""
+def tabulate_means(matched: Mapping[str, Matched], names: list[str]) -> pl.DataFrame:
+    """Return a row for each measure and system."""
     rows = [
         (measure, of.better, system, mean, of.values.shape[1])
         for measure, of in matched.items()
-        for system, mean in zip(names, row_means(of.values), strict=True)
+        for system, mean in zip(names, average_rows(of.values), strict=True)
     ]
     types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
     return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
 
 
-def with_context(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Beside every p: whether too little was judged to believe it, and what the system spent more."""
+def add_context(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs with low_coverage, and the difference in cost (more_iterations, more_results)."""
     unsure = (pl.col("coverage") < LOW_COVERAGE).fill_null(False)
     about = systems.select("system", "iterations", "results", unsure=unsure)
     joined = pairs.join(about, on="system", how="left", maintain_order="left").join(
@@ -80,8 +90,8 @@ def with_context(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def values_frame(scores: Mapping[str, Scores], asked: Iterable[ir_measures.Measure]) -> pl.DataFrame:
-    """What was tested: a row a query, measure and system."""
+def tabulate_values(scores: Mapping[str, Scores], asked: Iterable[ir_measures.Measure]) -> pl.DataFrame:
+    """Return the values that were tested: a row for each query, measure and system."""
     named = [of.per_query.with_columns(system=pl.lit(name)) for name, of in scores.items()]
     kept = pl.concat(named).filter(pl.col("measure").is_in(list(map(str, asked))))
     return kept.select("query_id", "measure", "system", "value")

@@ -1,4 +1,4 @@
-"""Pairs of systems on paired values: one row a measure and pair, with the tests and their verdict."""
+"""Tests pairs of systems on paired values: a row for each measure and pair, with its p-values and verdict."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from goodgain.comparing.significance import (
     Matrix,
     Vector,
     bootstrap_interval,
-    effect_size,
-    holm,
-    paired_t,
-    randomisation,
-    without_residue,
+    compute_effect_size,
+    correct_by_holm,
+    run_randomisation_test,
+    run_t_test,
+    subtract_without_residue,
 )
-from goodgain.comparing.tukey import tukey_hsd
+from goodgain.comparing.tukey import run_tukey_test
 
-__all__ = ["PAIRS", "Matched", "Settings", "compared", "pairs_of", "row_means"]
+__all__ = ["PAIRS", "Matched", "Settings", "average_rows", "compare_pairs", "list_pairs"]
 
-#: The columns of the result, and their types.
+#: The columns of `compare_pairs`, and their types.
 PAIRS: dict[str, type[pl.DataType]] = {
     "measure": pl.String,
     "better": pl.String,
@@ -50,12 +50,13 @@ PAIRS: dict[str, type[pl.DataType]] = {
     "significant": pl.Boolean,
 }
 
-#: Rows of differences that are tested in one matrix product: as many as fit, and at least one measure's.
+#: Rows of differences that are tested in one matrix product: large products are faster, and need more memory. The pairs of
+#: one measure are never divided.
 _ROWS = 1_000
 
 
 class Settings(NamedTuple):
-    """How the tests are made: seed, number of resamples, and the p from which a difference is significant."""
+    """The settings of the tests: seed, number of resamples, and the largest p that is significant."""
 
     seed: int = 42
     resamples: int = 9_999
@@ -74,14 +75,14 @@ class Matched(NamedTuple):
     better: str
 
 
-def pairs_of(systems: int, baseline: int | None) -> list[tuple[int, int]]:
-    """(system, the one it is held against): all others and the baseline, or without one each and all before it."""
+def list_pairs(systems: int, baseline: int | None) -> list[tuple[int, int]]:
+    """Return pairs (system, against): every other system with the baseline; without one, each with all before it."""
     if baseline is not None:
         return [(system, baseline) for system in range(systems) if system != baseline]
     return [(system, against) for against in range(systems) for system in range(against + 1, systems)]
 
 
-def compared(
+def compare_pairs(
     measures: Mapping[str, Matched], systems: Sequence[str], pairs: Sequence[tuple[int, int]], settings: Settings
 ) -> pl.DataFrame:
     """Test every pair on every measure.
@@ -89,7 +90,7 @@ def compared(
     Args:
         measures: name -> its values.
         systems: their names, in the order of the rows.
-        pairs: (system, the one it is held against), by position.
+        pairs: (system, the one it is compared with), by position.
         settings: seed, resamples, alpha.
 
     Returns:
@@ -99,17 +100,19 @@ def compared(
         over the pairs of one measure.
     """
     tested: dict[str, _Tests] = {}
-    for batch in _batches(measures, pairs):
-        tested |= _tested(batch, pairs, settings)
+    for batch in _group_measures(measures, pairs):
+        tested |= _run_tests(batch, pairs, settings)
     rows = [
         (name, matched.better, systems[a], systems[b], *row)
         for name, matched in measures.items()
-        for (a, b), row in zip(pairs, _rows(matched, tested[name], pairs, settings.alpha), strict=True)
+        for (a, b), row in zip(pairs, _build_rows(matched, tested[name], pairs, settings.alpha), strict=True)
     ]
     return pl.DataFrame(rows, schema=PAIRS, orient="row").with_columns(cs.float().fill_nan(None))
 
 
 class _Tests(NamedTuple):
+    """The results of the tests of one measure: a row, or a number, for each pair."""
+
     differences: Matrix
     low: Vector
     high: Vector
@@ -119,8 +122,8 @@ class _Tests(NamedTuple):
     effect: Vector
 
 
-def _batches(measures: Mapping[str, Matched], pairs: Sequence[tuple[int, int]]) -> Iterator[dict[str, Matched]]:
-    """Measures with equally many queries, few enough to be tested together."""
+def _group_measures(measures: Mapping[str, Matched], pairs: Sequence[tuple[int, int]]) -> Iterator[dict[str, Matched]]:
+    """Yield groups of measures that are tested together: with equally many queries, and few enough."""
     by_queries: dict[int, list[str]] = {}
     for name, matched in measures.items():
         by_queries.setdefault(matched.values.shape[1], []).append(name)
@@ -130,32 +133,32 @@ def _batches(measures: Mapping[str, Matched], pairs: Sequence[tuple[int, int]]) 
             yield {name: measures[name] for name in names[start : start + size]}
 
 
-def _tested(batch: Mapping[str, Matched], pairs: Sequence[tuple[int, int]], settings: Settings) -> dict[str, _Tests]:
+def _run_tests(batch: Mapping[str, Matched], pairs: Sequence[tuple[int, int]], settings: Settings) -> dict[str, _Tests]:
     first, second = (list(side) for side in zip(*pairs, strict=True))
-    each = [without_residue(matched.values[first], matched.values[second]) for matched in batch.values()]
+    each = [subtract_without_residue(matched.values[first], matched.values[second]) for matched in batch.values()]
     stacked = np.concatenate(each)
     if stacked.shape[1] == 0:
         none = np.full(len(pairs), np.nan)
         return {name: _Tests(each[0], none, none, none, none, none, none) for name in batch}
     low, high = bootstrap_interval(stacked, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples)
-    t = paired_t(stacked)
-    randomised = randomisation(stacked, seed=settings.seed, resamples=settings.resamples)
-    effect = effect_size(stacked)
+    t = run_t_test(stacked)
+    randomised = run_randomisation_test(stacked, seed=settings.seed, resamples=settings.resamples)
+    effect = compute_effect_size(stacked)
     results: dict[str, _Tests] = {}
     for k, (name, matched) in enumerate(batch.items()):
         here = slice(k * len(pairs), (k + 1) * len(pairs))
-        tukey = tukey_hsd(matched.values, pairs) if len(matched.values) > 2 else np.full(len(pairs), np.nan)
+        tukey = run_tukey_test(matched.values, pairs) if len(matched.values) > 2 else np.full(len(pairs), np.nan)
         results[name] = _Tests(each[k], low[here], high[here], t[here], randomised[here], tukey, effect[here])
     return results
 
 
-def _rows(
+def _build_rows(
     matched: Matched, tests: _Tests, pairs: Sequence[tuple[int, int]], alpha: float
 ) -> Iterator[tuple[object, ...]]:
-    """The columns of `PAIRS` from `queries` on."""
-    means = row_means(matched.values)
-    differences = _without_residue_of_sums(tests.differences)
-    t_holm, randomised_holm = holm(tests.t), holm(tests.randomised)
+    """Yield the columns of `PAIRS` from `queries` on, for each pair."""
+    means = average_rows(matched.values)
+    differences = _average_differences(tests.differences)
+    t_holm, randomised_holm = correct_by_holm(tests.t), correct_by_holm(tests.randomised)
     towards = 1 if matched.better == "up" else -1
     for k, (a, b) in enumerate(pairs):
         signs = towards * np.sign(tests.differences[k])
@@ -176,28 +179,28 @@ def _rows(
             int((signs > 0).sum()),
             int((signs == 0).sum()),
             int((signs < 0).sum()),
-            _verdict(signs, towards * differences[k], significant=significant),
+            _decide_verdict(signs, towards * differences[k], significant=significant),
             significant,
         )
 
 
-def row_means(values: Matrix) -> list[float]:
-    """The mean of each row, compensated as everywhere; NaN where there is no query."""
+def average_rows(values: Matrix) -> list[float]:
+    """Return the mean of each row, by exact summation; NaN for a row without queries."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
 
-def _without_residue_of_sums(differences: Matrix) -> list[float]:
-    """Means of the differences, 0 where they cancel out but for rounding, as 0.3 - 0.2 and 0 - 0.1 do."""
-    means = zip(row_means(differences), row_means(np.abs(differences)), strict=True)
+def _average_differences(differences: Matrix) -> list[float]:
+    """Return the means of the differences, 0 where they cancel out but for rounding, as 0.3 - 0.2 and 0 - 0.1 do."""
+    means = zip(average_rows(differences), average_rows(np.abs(differences)), strict=True)
     return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
-def _verdict(signs: Vector, gain: float, *, significant: bool) -> str | None:
-    """`better` or `worse` only where the test is significant; None where there is no query.
+def _decide_verdict(signs: Vector, gain: float, *, significant: bool) -> str | None:
+    """Return the verdict: `better` or `worse` if the test is significant, else `unclear`; None without any query.
 
     Args:
-        signs: of each query's difference.
-        gain: mean of the differences, positive where the system is the better one.
+        signs: the sign of each query's difference.
+        gain: the mean of the differences, positive where the system is the better one.
         significant: whether Holm's p of the randomisation test is at most alpha.
     """
     if len(signs) == 0:

@@ -1,4 +1,5 @@
-"""Tests on paired values: pure functions over matrices, one row a system or a pair of systems, one column a query.
+"""Statistical tests on paired values: pure functions over matrices, with a row for each pair of systems, a column for each
+query.
 
 Differences that are all zero have p = 1 by definition. A p that does not exist (one query; differences without any
 spread, for the t-test) is NaN.
@@ -11,92 +12,101 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RESIDUE", "bootstrap_interval", "effect_size", "holm", "paired_t", "randomisation", "without_residue"]
+__all__ = [
+    "RESIDUE",
+    "bootstrap_interval",
+    "compute_effect_size",
+    "correct_by_holm",
+    "run_randomisation_test",
+    "run_t_test",
+    "subtract_without_residue",
+]
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
-#: What rounding leaves of a difference that is zero in exact arithmetic, relative to what was subtracted.
+#: The largest difference, relative to the two values, that counts as rounding of a difference that is exactly zero.
 RESIDUE = 1e-12
 
-#: Cells of one block of random signs or resamples: 32 MB.
+#: Cells of one block of random signs or resamples, of 8 bytes each: 32 MB.
 _BLOCK = 4_000_000
 
 
-def without_residue(a: Matrix, b: Matrix) -> Matrix:
-    """a - b, and exactly 0 where the two are equal but for rounding.
+def subtract_without_residue(a: Matrix, b: Matrix) -> Matrix:
+    """Return a - b, and exactly 0 where the two are equal but for rounding.
 
-    Two systems with equal values must come out equal: residues of one sign would otherwise look significant.
+    Rounding leaves residues that often have one sign. The tests look at signs, so that two systems with equal values would
+    seem to differ significantly.
     """
     difference = a - b
     difference[np.abs(difference) <= RESIDUE * np.maximum(np.abs(a), np.abs(b))] = 0.0
     return difference
 
 
-def paired_t(differences: Matrix) -> Vector:
-    """Two-sided p of the paired t-test, a row of differences at a time.
+def run_t_test(differences: Matrix) -> Vector:
+    """Return the two-sided p of the paired t-test for each row of differences.
 
     t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom.
 
-    >>> paired_t(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).round(4).tolist()
+    >>> run_t_test(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).round(4).tolist()
     [0.0742, 1.0]
     """
     from scipy.special import stdtr
 
     n = differences.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = effect_size(differences) * np.sqrt(n)
+        t = compute_effect_size(differences) * np.sqrt(n)
         p: Vector = 2 * stdtr(n - 1, -np.abs(t))
-    return np.where(_all_zero(differences), 1.0, p)
+    return np.where(_is_all_zero(differences), 1.0, p)
 
 
-def effect_size(differences: Matrix) -> Vector:
-    """Cohen's d for paired values: mean of the differences over their standard deviation; 0 where all are zero.
+def compute_effect_size(differences: Matrix) -> Vector:
+    """Return Cohen's d for paired values: mean of the differences / their standard deviation; 0 where all are zero.
 
     Source: Cohen, Statistical Power Analysis, d_z.
     """
     if differences.shape[1] < 2:
-        return np.where(_all_zero(differences), 0.0, np.nan)
+        return np.where(_is_all_zero(differences), 0.0, np.nan)
     mean = differences.mean(axis=1)
     spread = differences.std(axis=1, ddof=1)
     constant = spread <= RESIDUE * np.abs(mean)
     d = mean / np.where(constant, np.nan, spread)
-    return np.where(_all_zero(differences), 0.0, d)
+    return np.where(_is_all_zero(differences), 0.0, d)
 
 
-def randomisation(differences: Matrix, *, seed: int = 42, resamples: int = 9_999) -> Vector:
-    """Two-sided p of Fisher's paired randomisation test on the mean, a row of differences at a time.
+def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: int = 9_999) -> Vector:
+    """Return the two-sided p of Fisher's paired randomisation test on the mean, for each row of differences.
 
-    Each resample turns the signs of the differences at random:
-    p = (1 + those at least as far from 0) / (1 + resamples).
+    Each resample changes the signs of the differences at random:
+    p = (1 + resamples whose mean is at least as far from 0) / (1 + resamples).
     Where there are no more than `resamples` ways to set the signs, all are tried and p is exact. All rows see the same
     signs.
 
     Source: Smucker, Allan and Carterette, CIKM 2007.
 
-    >>> randomisation(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).tolist()
+    >>> run_randomisation_test(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).tolist()
     [0.25, 1.0]
     """
     n = differences.shape[1]
     observed = np.abs(differences.sum(axis=1))
-    reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # a tie counts, whatever rounding did to it
+    reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # a tie counts in spite of rounding
     exact = n < 64 and 2**n <= resamples
     count = np.zeros(len(differences), dtype=np.int64)
-    for signs in _all_signs(n) if exact else _random_signs(n, seed, resamples):
+    for signs in _list_all_signs(n) if exact else _draw_signs(n, seed, resamples):
         count += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
     return count / 2**n if exact else (count + 1) / (resamples + 1)
 
 
-def _all_signs(n: int) -> Iterator[Matrix]:
+def _list_all_signs(n: int) -> Iterator[Matrix]:
     bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     yield (1 - 2 * bits).astype(np.float64)
 
 
-def _random_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Blocks of rows of +1 and -1; 64 of them are made of one random number."""
+def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
+    """Yield blocks of rows of +1 and -1, 64 signs from each random number."""
     random = np.random.default_rng(seed)
     words = -(-n // 64)
-    for rows in _blocks(resamples, n):
+    for rows in _split_resamples(resamples, n):
         drawn = random.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8", copy=False)
         bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
         yield 1.0 - 2.0 * bits.astype(np.float64)
@@ -105,7 +115,7 @@ def _random_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
 def bootstrap_interval(
     differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999
 ) -> tuple[Vector, Vector]:
-    """Percentile interval of the mean over queries drawn again with replacement, a row of differences at a time.
+    """Return the bootstrap percentile interval of the mean over queries, for each row of differences.
 
     Returns:
         The lower and the upper ends. All rows see the same draws.
@@ -119,7 +129,7 @@ def bootstrap_interval(
     random = np.random.default_rng(seed)
     n = differences.shape[1]
     means = []
-    for rows in _blocks(resamples, n):
+    for rows in _split_resamples(resamples, n):
         drawn = random.integers(0, n, size=(rows, n))
         times = np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
         means.append(times @ differences.T / n)
@@ -128,16 +138,16 @@ def bootstrap_interval(
     return low, high
 
 
-def _blocks(resamples: int, n: int) -> Iterator[int]:
+def _split_resamples(resamples: int, n: int) -> Iterator[int]:
     size = max(1, _BLOCK // n)
     for start in range(0, resamples, size):
         yield min(size, resamples - start)
 
 
-def holm(p: Vector) -> Vector:
-    """p-values of one family of tests, corrected by Holm's step-down method; NaN is no test.
+def correct_by_holm(p: Vector) -> Vector:
+    """Return the p-values of one family of tests after Holm's step-down correction; a NaN is not counted as a test.
 
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
+    >>> correct_by_holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
     [0.03, 0.06, 0.06]
     """
     corrected = np.full(len(p), np.nan)
@@ -148,6 +158,6 @@ def holm(p: Vector) -> Vector:
     return corrected
 
 
-def _all_zero(differences: Matrix) -> NDArray[np.bool_]:
+def _is_all_zero(differences: Matrix) -> NDArray[np.bool_]:
     zero: NDArray[np.bool_] = (differences == 0).all(axis=1)
     return zero

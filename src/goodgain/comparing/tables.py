@@ -1,4 +1,4 @@
-"""A comparison as text: Markdown, LaTeX with booktabs, CSV, JSON, and coloured tables for a terminal.
+"""Writes a comparison as text: Markdown, LaTeX with booktabs, CSV, JSON, and coloured tables for a terminal.
 
 All but CSV and JSON show the same two tables: the means, and the pairs with their tests.
 """
@@ -11,60 +11,65 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from goodgain.comparing.findings import Findings
-from goodgain.comparing.grids import Grid, grids, legend
+from goodgain.comparing.grids import Grid, build_grids, build_legend
 from goodgain.errors import InputError
 
-__all__ = ["FORMS", "on_terminal", "written"]
+__all__ = ["FORMS", "render_on_terminal", "write_comparison"]
 
 
-def written(comparison: Findings, form: str, *, places: int = 4) -> str:
-    """The comparison in one of `FORMS`."""
+def write_comparison(comparison: Findings, form: str, *, places: int = 4) -> str:
+    """Return the comparison as text in one of `FORMS`."""
     if form not in FORMS:
-        raise InputError(f"form {form!r} is none of {', '.join(FORMS)}")
+        raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     return FORMS[form](comparison, places)
 
 
-def _markdown(comparison: Findings, places: int) -> str:
+def _write_markdown(comparison: Findings, places: int) -> str:
     parts = []
-    for grid in grids(comparison, places):
+    for grid in build_grids(comparison, places):
         align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
-        lines = [[*map(_in_markdown, grid.header)], align]
-        lines += [[f"**{_in_markdown(c.text)}**" if c.best else _in_markdown(c.text) for c in row] for row in grid.rows]
+        lines = [[*map(_escape_markdown, grid.header)], align]
+        lines += [
+            [f"**{_escape_markdown(c.text)}**" if c.best else _escape_markdown(c.text) for c in row]
+            for row in grid.rows
+        ]
         parts.append(f"**{grid.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
-    parts.append("\n".join(f"- {_in_markdown(sentence)}" for sentence in legend(comparison)))
+    parts.append("\n".join(f"- {_escape_markdown(sentence)}" for sentence in build_legend(comparison)))
     return "\n\n".join(parts) + "\n"
 
 
-def _in_markdown(text: str) -> str:
-    """Names are other people's: nothing in them may become markup or a new line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", _one_line(text))
+def _escape_markdown(text: str) -> str:
+    """Escape a text: names of systems and measures come from users, and must not become markup or a new line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", _remove_line_breaks(text))
 
 
-def _latex(comparison: Findings, places: int) -> str:
-    means, pairs = (_latex_tabular(grid) for grid in grids(comparison, places))
-    notes = "\n".join(f"{_in_latex(sentence)}\\par" for sentence in legend(comparison))
+def _write_latex(comparison: Findings, places: int) -> str:
+    means, pairs = (_write_tabular(grid) for grid in build_grids(comparison, places))
+    notes = "\n".join(f"{_escape_latex(sentence)}\\par" for sentence in build_legend(comparison))
     tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
     floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
     return "\n\n".join(["% needs \\usepackage{booktabs}", *floats]) + "\n"
 
 
-def _latex_tabular(grid: Grid) -> str:
+def _write_tabular(grid: Grid) -> str:
     columns = "l" * grid.words + "r" * (len(grid.header) - grid.words)
-    rows = [[rf"\textbf{{{_in_latex(c.text)}}}" if c.best else _in_latex(c.text) for c in row] for row in grid.rows]
+    rows = [
+        [rf"\textbf{{{_escape_latex(c.text)}}}" if c.best else _escape_latex(c.text) for c in row] for row in grid.rows
+    ]
     lines = [
-        rf"\caption{{{_in_latex(grid.title)}}}",
+        rf"\caption{{{_escape_latex(grid.title)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        _latex_row(map(_in_latex, grid.header)),
+        _write_latex_row(map(_escape_latex, grid.header)),
         r"\midrule",
-        *map(_latex_row, rows),
+        *map(_write_latex_row, rows),
         r"\bottomrule",
         r"\end{tabular}",
     ]
     return "\n".join(lines)
 
 
-def _latex_row(cells: Iterable[str]) -> str:
+def _write_latex_row(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
@@ -84,19 +89,19 @@ _LATEX = {
 }
 
 
-def _in_latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in _remove_line_breaks(text))
 
 
-def _one_line(text: str) -> str:
+def _remove_line_breaks(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def _csv(comparison: Findings, places: int) -> str:
+def _write_csv(comparison: Findings, places: int) -> str:
     return comparison.pairs.write_csv()
 
 
-def _json(comparison: Findings, places: int) -> str:
+def _write_json(comparison: Findings, places: int) -> str:
     content = {
         "baseline": comparison.baseline,
         "systems": comparison.systems.to_dicts(),
@@ -110,46 +115,46 @@ def _json(comparison: Findings, places: int) -> str:
 
 #: The forms of `Comparison.to_text`.
 FORMS: dict[str, Callable[[Findings, int], str]] = {
-    "csv": _csv,
-    "markdown": _markdown,
-    "latex": _latex,
-    "json": _json,
+    "csv": _write_csv,
+    "markdown": _write_markdown,
+    "latex": _write_latex,
+    "json": _write_json,
 }
 
 _COLOURS = {"better": "green", "worse": "red"}
 
-#: Columns of the pairs that a narrow terminal does without, in this order; every other form has them.
+#: Columns of the pairs that a narrow terminal leaves out, in this order; every other form has them.
 _DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
 
 
-def on_terminal(comparison: Findings, width: int) -> Iterator[Any]:
-    """The two tables for rich; the notes are left to whoever prints, which the command does on stderr."""
+def render_on_terminal(comparison: Findings, width: int) -> Iterator[Any]:
+    """Yield the two tables for rich and the legend without the notes, which are printed as notices on stderr."""
     from rich.text import Text
 
-    means, pairs = grids(comparison, places=4)
-    yield _rich_table(means)
+    means, pairs = build_grids(comparison, places=4)
+    yield _build_rich_table(means)
     left_out = []
     for heading in _DISPENSABLE:
-        if _width(pairs) <= width:
+        if _compute_width(pairs) <= width:
             break
         if heading in pairs.header:
             left_out.append(heading)
-            pairs = pairs.without(heading)
-    yield _rich_table(pairs)
-    yield Text(legend(comparison)[0])
+            pairs = pairs.drop_column(heading)
+    yield _build_rich_table(pairs)
+    yield Text(build_legend(comparison)[0])
     if left_out:
         yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
 
 
-def _width(grid: Grid) -> int:
-    """What rich needs to write a table without breaking a cell."""
+def _compute_width(grid: Grid) -> int:
+    """Return the width that rich needs to print a table without breaking a cell."""
     from rich.cells import cell_len
 
     columns = zip(grid.header, *([cell.text for cell in row] for row in grid.rows), strict=True)
     return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
 
 
-def _rich_table(grid: Grid) -> Any:
+def _build_rich_table(grid: Grid) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -157,5 +162,7 @@ def _rich_table(grid: Grid) -> Any:
     for k, heading in enumerate(grid.header):
         table.add_column(Text(heading), justify="left" if k < grid.words else "right", overflow="fold")
     for row in grid.rows:
-        table.add_row(*(Text(_one_line(c.text), style="bold" if c.best else _COLOURS.get(c.verdict, "")) for c in row))
+        table.add_row(
+            *(Text(_remove_line_breaks(c.text), style="bold" if c.best else _COLOURS.get(c.verdict, "")) for c in row)
+        )
     return table

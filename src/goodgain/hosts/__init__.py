@@ -1,1 +1,1 @@
-"""The evaluation packages our measures join: one file each, imported only when used."""
+"""The evaluation packages that take our measures: a file or folder for each, imported only when it is used."""

@@ -1,4 +1,4 @@
-"""Our measures under the names of hosts that write them in small letters: `sre`, `avg_gain`, `n_dcgg`."""
+"""The names of our measures in hosts that write measures in lower case: `sre`, `avg_gain`, `n_dcgg`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from goodgain.measures.declaration import Choice, GoodGainMeasure
 __all__ = ["HOST_NAMES"]
 
 
-def _named(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """A measure under its name, and under a name of its own for each further value of its parameter."""
+def _name_measure(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
+    """Return a measure by its host name, and by a name of its own for each other value of its parameter.
+
+    These hosts have no syntax for parameters but cutoff and threshold.
+    """
     name, value = measure.declaration.host_name, measure.declaration.value
     if not isinstance(value, Choice):
         return {name: measure}
@@ -19,5 +22,5 @@ def _named(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
 
 #: Measure by host name; `iterations_for_all_good_results_retrieved` is the one with pool='retrieved'.
 HOST_NAMES: dict[str, GoodGainMeasure] = {
-    name: named for measure in MEASURES.values() for name, named in _named(measure).items()
+    name: named for measure in MEASURES.values() for name, named in _name_measure(measure).items()
 }

@@ -1,4 +1,4 @@
-"""ir_measures: our measures in its registry, computed by a provider of ours in its pipeline."""
+"""Adds our measures to the registry of ir_measures, and a provider that computes them to its pipeline."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import notice
-from goodgain.evaluation import counted, good_gain_scores, used_thresholds
+from goodgain.evaluation import count_with_notices, find_used_thresholds, score_good_gain
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.values import thresholds
+from goodgain.measures.values import find_thresholds
 from goodgain.ranking.engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
 
 
 class GoodgainProvider(Provider):
-    """Computes the good-gain measures for ir_measures, mixed with any other measure in one call.
+    """Computes the good-gain measures for ir_measures, beside any other measures in the same call.
 
-    A run is a `goodgain.Run`, or anything `goodgain.read_run` takes but a path: a pandas frame or named tuples with an
-    `iteration`. The classic measures of the same call see such a frame as it is, repeats and all; a `goodgain.Run` shows
-    them its flattened ranking.
+    A run is a `goodgain.Run`, or anything that `goodgain.read_run` takes except a path: a pandas frame or named tuples with
+    an `iteration`. Classic measures in the same call get such a frame as it is, with its repeats; of a `goodgain.Run` they
+    get the flattened ranking.
     """
 
     NAME = "goodgain"
     SUPPORTED_MEASURES = list(MEASURES.values())  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
-        """Whether the measure is one of ours."""
+        """Return whether the measure is one of ours."""
         measure.validate_params()
         return isinstance(measure, GoodGainMeasure)
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
         ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-        _tell_of_mixed_up(_classic_measures_of_call())
+        _warn_of_mixed_up(_find_classic_measures_of_call())
         return GoodgainEvaluator(ours, read_qrels(qrels))
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
-        """The columns of a run our measures need."""
+        """Return the columns of a run that our measures need."""
         return ["query_id", "doc_id", "score", "iteration"]
 
 
@@ -60,20 +60,25 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Every (measure, query of the qrels): a default for absent queries would be wrong for some measures."""
-        searched = load_run(_NOTHING if _has_no_rows(run) else run)
+        """Yield a value for every measure and query of the qrels.
+
+        ir_measures would give queries that are absent from the run one default value, which is wrong for some measures.
+        """
+        searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
         if not isinstance(run, Run):
-            _tell_of_plain_iterations(searched)
-        warn_if_no_label_reaches(self._qrels.frame, used_thresholds(self._measures))
-        values = good_gain_scores(self._measures, searched, counted(self._qrels, searched, thresholds(self._measures)))
+            _warn_of_plain_iterations(searched)
+        warn_if_no_label_reaches(self._qrels.frame, find_used_thresholds(self._measures))
+        values = score_good_gain(
+            self._measures, searched, count_with_notices(self._qrels, searched, find_thresholds(self._measures))
+        )
         query_ids = values.get_column("query_id").to_list()
         for measure in self._measures:
             for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
                 yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
 
 
-def _tell_of_plain_iterations(run: Run) -> None:
-    """A notice where the classic measures of a call see iterations that nothing has flattened."""
+def _warn_of_plain_iterations(run: Run) -> None:
+    """Give a notice if the run has several iterations, which the classic measures of the call get unflattened."""
     numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
     if (numbers.get_column("iteration") > 1).any():
         notice(
@@ -83,10 +88,11 @@ def _tell_of_plain_iterations(run: Run) -> None:
         )
 
 
-def _classic_measures_of_call() -> list[ir_measures.Measure]:
-    """The measures of others in the call of ir_measures that asks for ours.
+def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
+    """Return the measures that are not ours in the current call of ir_measures.
 
-    ir_measures hands a provider its own measures only, so they are looked up where its pipeline has them all.
+    ir_measures gives a provider only the measures that the provider supports. All measures of the call are a local variable
+    of its pipeline, which is looked up on the stack.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -96,9 +102,9 @@ def _classic_measures_of_call() -> list[ir_measures.Measure]:
     return []
 
 
-def _tell_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
-    """A notice where ir_measures gives a measure another value in this call than alone."""
-    mixed_up = _mixed_up_by_pytrec_eval(measures) + _mixed_up_by_pyndeval(measures)
+def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
+    """Give a notice if ir_measures computes a measure in this call otherwise than alone."""
+    mixed_up = _find_mixed_up_by_pytrec_eval(measures) + _find_mixed_up_by_pyndeval(measures)
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
         notice(
@@ -107,16 +113,23 @@ def _tell_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
         )
 
 
-def _mixed_up_by_pytrec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """nDCG, NumRet and NumQ without parameters join whatever call of trec_eval is there: its gains, its judged_only."""
+def _find_mixed_up_by_pytrec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """Return the measures that pytrec_eval's provider mixes up.
+
+    It puts nDCG, NumRet and NumQ without parameters into any call of trec_eval that it makes, where they are computed with
+    the gains or the judged_only of another measure.
+    """
     without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
     changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
     has_gains = any("gains" in m.params for m in changing)
     return [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
 
 
-def _mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """pyndeval's provider reads the run once, and has no rows left for measures with other parameters."""
+def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """Return the measures that pyndeval's provider mixes up.
+
+    It reads the run through an iterator, which has no rows left for measures with other parameters.
+    """
     diversity = [m for m in measures if _PYNDEVAL.supports(m)]
     calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
     return diversity if len(calls) > 1 else []
@@ -125,19 +138,24 @@ def _mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_me
 _PYNDEVAL = ir_measures.providers.registry["pyndeval"]
 
 #: A run without results.
-_NOTHING = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64})
+_NO_RESULTS = pl.DataFrame(
+    schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "score": pl.Float64}
+)
 
 
 def _has_no_rows(run: Any) -> bool:
-    """Whether this is a frame without rows, as PyTerrier gives for queries outside all batches: its columns have no types."""
+    """Return whether a run is a frame without rows.
+
+    PyTerrier passes one for queries that no batch has, with columns without types, which `load_run` would refuse.
+    """
     frame = nw.from_native(run, eager_only=True, pass_through=True)
     return isinstance(frame, nw.DataFrame) and not len(frame)
 
 
 def register() -> None:
-    """Put our measures and their provider into ir_measures; doing it again changes nothing.
+    """Put our measures and their provider into ir_measures; a second call changes nothing.
 
-    A name that somebody else has taken stays theirs, with a notice; ours is then `goodgain.NAME`.
+    A measure of another package that has the same name stays registered, with a notice; ours is then `goodgain.NAME`.
     """
     for name, measure in MEASURES.items():
         taken = registry.get(name)

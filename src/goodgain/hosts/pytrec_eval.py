@@ -1,6 +1,6 @@
-"""pytrec_eval: a `RelevanceEvaluator` of the same shape that takes our measures beside trec_eval's.
+"""A `RelevanceEvaluator` with the interface of pytrec_eval's that takes our measures beside trec_eval's.
 
-pytrec_eval is compiled C, so nothing can be registered inside it: this class asks it for its measures, and adds ours.
+pytrec_eval is compiled C, in which no measure can be registered. This class asks it for trec_eval's measures, and adds ours.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 import pytrec_eval
 
 from goodgain.counting.coverage import warn_if_no_label_reaches
-from goodgain.evaluation import counted, good_gain_scores, used_thresholds
+from goodgain.evaluation import count_with_notices, find_used_thresholds, score_good_gain
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.frames import to_nested_dict
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.values import thresholds
+from goodgain.measures.values import find_thresholds
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 
-#: pytrec_eval's names of measures, and ours: sre, sre_3.
+#: The names of pytrec_eval's measures and of ours.
 supported_measures: frozenset[str] = frozenset(pytrec_eval.supported_measures) | frozenset(HOST_NAMES)
 supported_nicknames: Mapping[str, Any] = pytrec_eval.supported_nicknames
 
-#: sre, sre_3, sre.3, sre_1,2,3
+#: A name with its cutoffs: sre, sre_3, sre.3, sre_1,2,3.
 _NAME = re.compile(r"(?P<name>[a-z_]+?)([._](?P<cutoffs>[0-9]+(,[0-9]+)*))?")
 
 
@@ -37,14 +37,14 @@ class RelevanceEvaluator:
     Args:
         query_relevance: {query_id: {doc_id: label}}, or anything `goodgain.read_qrels` takes.
         measures: names of pytrec_eval, its nicknames, and ours.
-        relevance_level: the smallest relevant label of trec_eval's measures.
+        relevance_level: the smallest relevant label for trec_eval's measures.
         judged_docs_only_flag: whether trec_eval's measures leave out unjudged documents.
-        rel: the smallest good label of our measures.
+        rel: the smallest good label for our measures.
 
     Raises:
-        InputError: the qrels cannot be read, or hold a fractional label and a measure of trec_eval is asked for.
-        MeasureError: a measure of ours does not take what it was given.
-        ValueError: pytrec_eval's own, for a name that neither knows.
+        InputError: the qrels cannot be read, or have a fractional label where a measure of trec_eval is asked for.
+        MeasureError: a measure of ours does not take its parameters.
+        ValueError: pytrec_eval's own, for an unknown name.
 
     >>> evaluator = RelevanceEvaluator({"q1": {"d1": 3}}, {"recip_rank", "sre", "cg_1"})
     >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 2.0}})
@@ -62,8 +62,8 @@ class RelevanceEvaluator:
     ) -> None:
         asked = sorted([measures] if isinstance(measures, str) else measures)
         self._qrels = read_qrels(query_relevance)
-        self._ours = {name: measure for one in asked for name, measure in _ours(one, rel).items()}
-        theirs = {one for one in asked if not _ours(one, rel)}
+        self._ours = {name: measure for one in asked for name, measure in _parse_name(one, rel).items()}
+        theirs = {one for one in asked if not _parse_name(one, rel)}
         self._theirs = None
         if theirs:
             labels = to_nested_dict(
@@ -72,11 +72,11 @@ class RelevanceEvaluator:
             self._theirs = pytrec_eval.RelevanceEvaluator(labels, theirs, relevance_level, judged_docs_only_flag)
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
-        """The values of a run.
+        """Return the values of a run.
 
         Args:
-            scores: {query_id: {doc_id: score}}, which is one iteration, or anything `goodgain.read_run` takes;
-                trec_eval's measures get its flattened ranking.
+            scores: {query_id: {doc_id: score}}, which is one iteration, or anything `goodgain.read_run` takes, of which
+                trec_eval's measures get the flattened ranking.
 
         Returns:
             {query_id: {measure: value}}: ours for every query of the qrels, trec_eval's for the queries that both qrels
@@ -92,9 +92,9 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            warn_if_no_label_reaches(self._qrels.frame, used_thresholds(measures))
-            counts = counted(self._qrels, run, thresholds(measures))
-            table = good_gain_scores(measures, run, counts)
+            warn_if_no_label_reaches(self._qrels.frame, find_used_thresholds(measures))
+            counts = count_with_notices(self._qrels, run, find_thresholds(measures))
+            table = score_good_gain(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]
             for query_id, *row in zip(table.get_column("query_id").to_list(), *columns, strict=True):
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))
@@ -102,18 +102,18 @@ class RelevanceEvaluator:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """One value for all queries: the mean for ours, pytrec_eval's rule (num_: sum, gm_: geometric mean) for theirs.
+    """Return one value for all queries: the mean for ours, by pytrec_eval's rule (sum, geometric mean ...) for theirs.
 
     >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
     (3.0, 6.0)
     """
-    if _ours(measure, DEFAULT_REL):
+    if _parse_name(measure, DEFAULT_REL):
         return sum(values) / len(values)
     return float(pytrec_eval.compute_aggregated_measure(measure, list(values)))
 
 
-def _ours(name: str, rel: float) -> dict[str, GoodGainMeasure]:
-    """The measures of ours that a name stands for, by the name in the result; none if it is trec_eval's."""
+def _parse_name(name: str, rel: float) -> dict[str, GoodGainMeasure]:
+    """Return our measures that a name stands for, by their names in the result; none if it is trec_eval's."""
     parts = _NAME.fullmatch(name)
     if parts is None or parts["name"] not in HOST_NAMES:
         return {}

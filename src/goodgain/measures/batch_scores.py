@@ -1,4 +1,4 @@
-"""Our measures for a run that comes in batches: what is kept of a batch is its queries' values."""
+"""Scores the good-gain measures of a run that comes in batches, keeping one row of values per query."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from goodgain.measures.values import final_values
 
 __all__ = ["BatchScores"]
 
-_ROWS = 2**18  # of a ledger that are scored at once: fewer cost more, more need more memory
+#: Rows of the ledger that are scored together. Each call has a fixed cost, so that scoring every small
+#: batch by itself is slow; more rows at once need more memory.
+_ROWS = 2**18
 
 
 class BatchScores:
-    """Values of our measures, batch by batch."""
+    """The values of the good-gain measures, collected batch by batch."""
 
     def __init__(self, measures: Sequence[GoodGainMeasure], pools: pl.DataFrame, rels: Sequence[float]) -> None:
         self._measures = measures
@@ -25,24 +27,25 @@ class BatchScores:
         self._rels = rels
         self._tallies: list[pl.DataFrame] = []
         self._values: list[pl.DataFrame] = []
-        self._extents: list[Coverage] = []
+        self._coverages: list[Coverage] = []
 
     def add(self, tallied: pl.DataFrame) -> None:
-        """Take the tally of a batch, which shares no query with any other."""
+        """Add the tally of a batch, which shares no query with any other batch."""
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()
             self._score(tallied, self._pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
-        """Return query_id (of the qrels, sorted) and a column for each measure; and how far run and qrels reach."""
+        """Return query_id (of the qrels, sorted) with a column for each measure, and the coverage of run and qrels."""
+        # The judged queries that no batch had are scored last, on empty ledgers.
         scored_before = pl.concat(
             [self._pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)]
         )
         self._score(
             self._take_tallies(), self._pools.join(scored_before, on="query_id", how="anti", maintain_order="left")
         )
-        return pl.concat(self._values).sort("query_id"), combine_coverages(self._extents)
+        return pl.concat(self._values).sort("query_id"), combine_coverages(self._coverages)
 
     def _take_tallies(self) -> pl.DataFrame:
         tallied = pl.concat(self._tallies)
@@ -52,4 +55,4 @@ class BatchScores:
     def _score(self, tallied: pl.DataFrame, pools: pl.DataFrame) -> None:
         counts = ledger_and_pools(tallied, pools, rels=self._rels)
         self._values.append(final_values(self._measures, counts))
-        self._extents.append(measure_coverage(counts))
+        self._coverages.append(measure_coverage(counts))

@@ -1,4 +1,4 @@
-"""What a declaration of a measure consists of, and the ir_measures measure that follows from it."""
+"""The form of a declaration of a good-gain measure, and the ir_measures class that is made from it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import ir_measures
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
-from goodgain.measures.formula import Value, Written, value_of
+from goodgain.measures.formula import Value, Written, build_value
 
-__all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "choice", "measure"]
+__all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "declare_choice", "declare_measure"]
 
 Kind = TypeVar("Kind")
 
 DEFAULT_REL = 2
 
-#: Beyond any agent's last iteration, and beyond any label.
+#: Limits of a cutoff and of a threshold: beyond any agent's last iteration and beyond any label, but small enough for
+#: the Int64 and Float64 columns that they are compared with.
 _LAST, _LARGEST = 10**9, 10**300
 
 _CUTOFF = ParamInfo(dtype=int, required=False, desc="cutoff in iterations (not ranks)")
@@ -32,15 +33,16 @@ class Declaration:
     """All that is known of a measure.
 
     Attributes:
-        name: as users write it.
+        name: the name that users write.
         title: its full name.
         definition: its formula, as docs and help show it.
-        value: what it is at iteration i; one per value of a parameter where the measure has one (`choice`).
+        value: the value at iteration i; one for each value of a parameter where the measure has one (`declare_choice`).
         better: `up` or `down`.
         bounds: least and greatest value, as text.
-        section: where the guideline defines it.
+        section: the place in the guideline that defines it.
         cutoff: whether `@i` may, must or cannot be given.
-        uses_rel: whether the threshold matters.
+        uses_rel: whether the threshold `rel` changes the value.
+        family: the list of `goodgain measures` that has it.
         remark: what a user should know before comparing values.
     """
 
@@ -53,22 +55,28 @@ class Declaration:
     section: str
     cutoff: Literal["optional", "required", "none"] = "optional"
     uses_rel: bool = True
+    family: Literal["good gain", "counts"] = "good gain"
     remark: str = ""
 
     @property
     def host_name(self) -> str:
-        """The name in hosts that write measures in small letters: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
+        """The name in hosts that write measures in lower case: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
+    def usage(self) -> str:
+        """The name with its cutoff in iterations: `SRE[@i]` where it may be left out, `AvgGain@i` where it may not."""
+        return self.name + {"optional": "[@i]", "required": "@i", "none": ""}[self.cutoff]
+
+    @property
     def arrow(self) -> str:
-        """Which way is better, as reports show it."""
+        """The arrow that reports show for the better direction."""
         return "↑" if self.better == "up" else "↓"
 
 
 @dataclass(frozen=True)
 class Choice(Generic[Kind]):
-    """A parameter that picks the value; the first one is the default."""
+    """A parameter that selects one of several values of a measure; the first one is the default."""
 
     parameter: str
     values: Mapping[str, Kind]
@@ -76,12 +84,12 @@ class Choice(Generic[Kind]):
 
     @property
     def default(self) -> str:
-        """The value where the user gives none."""
+        """The value of the parameter where the user gives none."""
         return next(iter(self.values))
 
 
-def choice(parameter: str, description: str, **values: Written) -> Choice[Written]:
-    """One value of the measure for each value of a parameter."""
+def declare_choice(parameter: str, description: str, **values: Written) -> Choice[Written]:
+    """Declare one value of the measure for each value of a parameter."""
     return Choice(parameter, values, description)
 
 
@@ -91,7 +99,7 @@ class GoodGainMeasure(ir_measures.Measure):
     declaration: Declaration
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: _plain(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
+        super().__init__(**{name: _simplify_number(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         for name, value in self.params.items():
             self._check(name, value)
 
@@ -119,42 +127,45 @@ class GoodGainMeasure(ir_measures.Measure):
         return value if isinstance(value, Choice) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled by declaration, from which its class is made."""
-        return _made, (self.declaration, self.params)
+        """Copy and pickle by the declaration: pickle cannot find the class, which is made when this module is imported."""
+        return _make_measure, (self.declaration, self.params)
 
     def validate_params(self) -> None:
-        """Raise `MeasureError` where a cutoff is missing; wrong parameters were refused when the measure was made."""
+        """Raise `MeasureError` where a required cutoff is missing; all else is checked when the measure is made."""
         if self.declaration.cutoff == "required" and self.cutoff is None:
             raise MeasureError(
-                f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_or(self.declaration)}"
+                f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_append_remark(self.declaration)}"
             )
         self.validated = True
 
     @property
     def cutoff(self) -> int | None:
-        """The iteration after @, or None: each query's own last one."""
+        """The iteration after @, or None for each query's own last one."""
         return self.params.get("cutoff")
 
     @property
     def rel(self) -> float:
-        """The threshold: labels of at least this are good."""
+        """The threshold: a label of at least this is good."""
         return float(self.params.get("rel", DEFAULT_REL)) if self.declaration.uses_rel else DEFAULT_REL
 
     @property
     def value(self) -> Value:
-        """What it is at iteration i, with its parameters."""
+        """The value at iteration i, for the parameters of this measure."""
         value = self.declaration.value
         if isinstance(value, Choice):
             return value.values[self.params.get(value.parameter, value.default)]
         return value
 
 
-def _or(declaration: Declaration) -> str:
+def _append_remark(declaration: Declaration) -> str:
     return f"; {declaration.remark}" if declaration.remark else ""
 
 
-def _plain(value: Any) -> Any:
-    """Numbers as Python's own, 3.0 as 3, so that one measure has one name; True is no number."""
+def _simplify_number(value: Any) -> Any:
+    """Return a number as Python's own type and 3.0 as 3, so that equal measures have equal names.
+
+    True and False become text, which the checks refuse: to Python they are the numbers 1 and 0.
+    """
     if isinstance(value, bool):
         return str(value)
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
@@ -162,26 +173,27 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def measure(
+def declare_measure(
     name: str, title: str, definition: str, value: Written | Choice[Written], **details: Any
 ) -> GoodGainMeasure:
-    """Declare a measure: its ir_measures class, host names, help, docs and report labels follow from these arguments.
+    """Declare a measure, from which its ir_measures class, host names, help and report labels are made.
 
     Args:
         name, title, definition, details: as in `Declaration`.
-        value: from iterations 1..i to an expression over the ledger's row of i, pools, and what `UpTo` says of those
-            iterations. It joins them row by row: sums and windows of its own would not mean the same at a cutoff.
+        value: a function of `UpTo`, iterations 1..i, that returns an expression over the ledger's row of iteration i,
+            the pools, and the sums that `UpTo` makes. The expression must work row by row: a sum or a window of its own
+            would have another meaning at a cutoff than along the ledger.
     """
     made: Value | Choice[Value]
     if isinstance(value, Choice):
-        values = {chosen: value_of(f"{name} {chosen}", written) for chosen, written in value.values.items()}
+        values = {chosen: build_value(f"{name} {chosen}", written) for chosen, written in value.values.items()}
         made = Choice(value.parameter, values, value.description)
     else:
-        made = value_of(name, value)
-    return _made(Declaration(name, title, definition, made, **details), {})
+        made = build_value(name, value)
+    return _make_measure(Declaration(name, title, definition, made, **details), {})
 
 
-def _made(declared: Declaration, params: dict[str, Any]) -> GoodGainMeasure:
+def _make_measure(declared: Declaration, params: dict[str, Any]) -> GoodGainMeasure:
     supported: dict[str, ParamInfo] = {}
     if declared.uses_rel:
         supported["rel"] = _REL

@@ -1,4 +1,4 @@
-"""What a measure is at iteration i, written once and worked out in two ways: along a whole ledger, or at one cutoff."""
+"""The value of a measure at iteration i, declared once and computed in two ways: along a whole ledger, or at a cutoff."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
-__all__ = ["UpTo", "Value", "Written", "value_of"]
+__all__ = ["UpTo", "Value", "Written", "build_value"]
 
 
 class UpTo(Protocol):
-    """Iterations 1..i of a query."""
+    """Iterations 1..i of a query, as declarations of measures see them."""
 
     def total(self, x: pl.Expr) -> pl.Expr:
-        """The sum of x over these iterations."""
+        """Return the sum of x over these iterations."""
 
     def highest(self, x: pl.Expr) -> pl.Expr:
-        """The largest x in these iterations; null where x always is."""
+        """Return the largest x in these iterations, null where all x are null."""
 
 
 Written = Callable[[UpTo], pl.Expr]
 
 
 class Value(NamedTuple):
-    """A value at iteration i.
+    """The value of a measure at iteration i, as expressions.
 
     Attributes:
-        along: at each row of a ledger joined with its pools.
-        at: at one i for each query, from the row of that i, pools, and the columns of `sums`.
-        sums: column by name -> what it is of a query's rows 1..i.
+        along: the value at each row of a ledger joined with its pools.
+        at: the value at one i for each query, from the row of that i, the pools, and the columns of `sums`.
+        sums: name of a column -> the aggregate of a query's rows 1..i that it holds.
     """
 
     along: pl.Expr
@@ -38,18 +38,20 @@ class Value(NamedTuple):
     sums: Mapping[str, pl.Expr]
 
 
-def value_of(name: str, written: Written) -> Value:
-    """Both ways of a value: running sums are slow, and only a ledger needs them.
+def build_value(name: str, written: Written) -> Value:
+    """Return a value in both forms: running sums are slow, and only the output of a ledger needs them.
 
     Args:
-        name: of the measure; its columns are named after it.
-        written: the value, in terms of the row of i, and of iterations 1..i.
+        name: the name of the measure; its columns are named after it.
+        written: the function from iterations 1..i to the value that the declaration gives.
     """
     at = _AtCutoff(name)
     return Value(written(_AlongLedger()), written(at), at.sums)
 
 
 class _AlongLedger:
+    """Sums over iterations 1..i as running sums: a value for every row of the ledger."""
+
     def total(self, x: pl.Expr) -> pl.Expr:
         return x.cum_sum().over("query_id")
 
@@ -59,6 +61,8 @@ class _AlongLedger:
 
 @dataclass
 class _AtCutoff:
+    """Sums over iterations 1..i as aggregates, whose columns are collected in `sums`: a value for each query."""
+
     name: str
     sums: dict[str, pl.Expr] = field(default_factory=dict)
 

@@ -1,15 +1,15 @@
-"""The measures: each is one declaration.
+"""The good-gain measures, which are computed from the ledger: each is one declaration.
 
-Its value at iteration i is an expression over ledger and pools: R, UR, ... are those of iteration i, and `upto.total(x)`
-is the sum of x over iterations 1..i. Iterations after the last one are empty, so that a value at a later i needs no rule of
-its own; for a query without any search i = 0.
+The value at iteration i is an expression over ledger and pools: R, UR, ... are the counts of iteration i, and
+`upto.total(x)` is the sum of x over iterations 1..i. Iterations after a query's last one count as empty, so that the value
+at a later i is defined by the same expression. A query without any search has i = 0.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from goodgain.measures.declaration import GoodGainMeasure, choice, measure
+from goodgain.measures.declaration import GoodGainMeasure, declare_choice, declare_measure
 from goodgain.measures.formula import UpTo
 
 __all__ = ["MEASURES"]
@@ -19,18 +19,19 @@ R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR",
 GoodPool, GainPool = pl.col("GoodPool"), pl.col("GainPool")
 
 
-def ratio(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """a / b, and 0 where there is nothing to divide by."""
+def divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    """Return a / b, and 0 where b is 0."""
     return pl.when(b != 0).then(a / b).otherwise(0.0)
 
 
-w = 1 / (i.clip(lower_bound=1) + 1).log(2)  # at i = 0 nothing is weighted, and 1/log2(1) is no number
-gain_per_result = ratio(G, R)
+#: The discount of iteration i. Without the clip it would be 1 / log2(1), which is infinite, at i = 0: 0 * infinity is NaN.
+w = 1 / (i.clip(lower_bound=1) + 1).log(2)
+gain_per_result = divide(G, R)
 
 _GUIDELINE = "Retrieved Good Gain guideline, "
 _MAX_GAIN = "max gain"
 
-CG = measure(
+CG = declare_measure(
     "CG",
     "Cumulative Good Gain",
     "sum G_k",
@@ -39,16 +40,16 @@ CG = measure(
     bounds=("0", ""),
     section=_GUIDELINE + "CG@i",
 )
-RG = measure(
+RG = declare_measure(
     "RG",
     "Rate of Good Gain",
     "CG@i / i",
-    lambda upto: ratio(upto.total(G), i),
+    lambda upto: divide(upto.total(G), i),
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "RG@i",
 )
-DCGG = measure(
+DCGG = declare_measure(
     "DCGG",
     "Discounted Cumulative Good Gain",
     "sum w(k) G_k",
@@ -58,16 +59,16 @@ DCGG = measure(
     section=_GUIDELINE + "DCG@i",
     remark="the guideline's DCG@i; named DCGG because DCG@3 is read as a cutoff in ranks beside nDCG@10",
 )
-DRG = measure(
+DRG = declare_measure(
     "DRG",
     "Discounted Rate of Good Gain",
     "DCGG@i / i",
-    lambda upto: ratio(upto.total(w * G), i),
+    lambda upto: divide(upto.total(w * G), i),
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "DRG@i",
 )
-AvgGain = measure(
+AvgGain = declare_measure(
     "AvgGain",
     "Average Good Gain per Result",
     "G_i / R_i (of iteration i alone; 0 where R_i = 0)",
@@ -78,89 +79,90 @@ AvgGain = measure(
     cutoff="required",
     remark="RAG is the mean over iterations",
 )
-RAG = measure(
+RAG = declare_measure(
     "RAG",
     "Rate of Average Gain",
     "(1/i) sum AvgGain_k",
-    lambda upto: ratio(upto.total(gain_per_result), i),
+    lambda upto: divide(upto.total(gain_per_result), i),
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "RAG@i",
 )
-DRAG = measure(
+DRAG = declare_measure(
     "DRAG",
     "Discounted Rate of Average Gain",
     "(1/i) sum w(k) AvgGain_k",
-    lambda upto: ratio(upto.total(w * gain_per_result), i),
+    lambda upto: divide(upto.total(w * gain_per_result), i),
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "DRAG@i",
 )
-SRE = measure(
+SRE = declare_measure(
     "SRE",
     "Search Result Efficiency",
     "sum GR_k / sum R_k (0 where nothing was returned)",
-    lambda upto: ratio(upto.total(GR), upto.total(R)),
+    lambda upto: divide(upto.total(GR), upto.total(R)),
     better="up",
     bounds=("0", "1"),
     section=_GUIDELINE + "SRE@i",
 )
-SRR = measure(
+SRR = declare_measure(
     "SRR",
     "Search Result Redundancy",
     "sum Dup_k / sum R_k (0 where nothing was returned)",
-    lambda upto: ratio(upto.total(Dup), upto.total(R)),
+    lambda upto: divide(upto.total(Dup), upto.total(R)),
     better="down",
     bounds=("0", "1"),
     section=_GUIDELINE + "SRR@i",
 )
+#: The guideline's value of IterationsForAllGoodResults where a good document is never retrieved.
 _NEVER = 100
 
 
-def last_good(upto: UpTo) -> pl.Expr:
-    """The last iteration that brought a good document, at most 100; null where none did."""
+def find_last_good(upto: UpTo) -> pl.Expr:
+    """Return the last iteration that brought a new good document, at most 100; null where none did."""
     return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=_NEVER)
 
 
-IterationsForAllGoodResults = measure(
+IterationsForAllGoodResults = declare_measure(
     "IterationsForAllGoodResults",
     "Iterations for All Good Results",
     "min(k, 100), k = first iteration by which every good document has been retrieved",
-    choice(
+    declare_choice(
         "pool",
         "which documents are all: 'judged', the good ones of the qrels (100 if one is never retrieved), or 'retrieved', "
         "the good ones that this run ever retrieved, which cannot be compared between systems",
         judged=lambda upto: (
-            pl.when(GoodPool == 0).then(0).when(upto.total(GR) == GoodPool).then(last_good(upto)).otherwise(_NEVER)
+            pl.when(GoodPool == 0).then(0).when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(_NEVER)
         ),
-        retrieved=lambda upto: last_good(upto).fill_null(_NEVER),
+        retrieved=lambda upto: find_last_good(upto).fill_null(_NEVER),
     ),
     better="down",
     bounds=("0", "100"),
     section=_GUIDELINE + "IterationsForAllGoodResults",
     cutoff="none",
 )
-nCG = measure(  # noqa: N816  # the n of nDCG
+nCG = declare_measure(  # noqa: N816  # the n of nDCG
     "nCG",
     "Normalised Cumulative Good Gain",
     "CG@i / GainPool (0 where GainPool = 0)",
-    lambda upto: ratio(upto.total(G), GainPool),
+    lambda upto: divide(upto.total(G), GainPool),
     better="up",
     bounds=("0", "1"),
     section="CG@i over the gain of all judged good documents",
 )
-nDCGG = measure(  # noqa: N816  # the n of nDCG
+nDCGG = declare_measure(  # noqa: N816  # the n of nDCG
     "nDCGG",
     "Normalised Discounted Cumulative Good Gain",
     "DCGG@i / GainPool (0 where GainPool = 0)",
-    lambda upto: ratio(upto.total(w * G), GainPool),
+    lambda upto: divide(upto.total(w * G), GainPool),
     better="up",
     bounds=("0", "1"),
     section="DCGG@i over the gain of all judged good documents, all found in iteration 1",
 )
 
 _LEDGER = "counts of the ledger"
-NumIter = measure(
+NumIter = declare_measure(
     "NumIter",
     "Number of Iterations",
     "N",
@@ -168,10 +170,11 @@ NumIter = measure(
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
+    family="counts",
     cutoff="none",
     uses_rel=False,
 )
-NumResults = measure(
+NumResults = declare_measure(
     "NumResults",
     "Number of Results",
     "sum R_k",
@@ -179,9 +182,10 @@ NumResults = measure(
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
+    family="counts",
     uses_rel=False,
 )
-NumUnique = measure(
+NumUnique = declare_measure(
     "NumUnique",
     "Number of Unique Results",
     "sum UR_k",
@@ -189,9 +193,10 @@ NumUnique = measure(
     better="up",
     bounds=("0", ""),
     section=_LEDGER,
+    family="counts",
     uses_rel=False,
 )
-NumGood = measure(
+NumGood = declare_measure(
     "NumGood",
     "Number of Good Results",
     "sum GR_k",
@@ -199,8 +204,9 @@ NumGood = measure(
     better="up",
     bounds=("0", ""),
     section=_LEDGER,
+    family="counts",
 )
-NumDup = measure(
+NumDup = declare_measure(
     "NumDup",
     "Number of Repeated Results",
     "sum Dup_k",
@@ -208,9 +214,10 @@ NumDup = measure(
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
+    family="counts",
     uses_rel=False,
 )
-NumUnjudged = measure(
+NumUnjudged = declare_measure(
     "NumUnjudged",
     "Number of Unjudged Results",
     "sum Unjudged_k",
@@ -218,6 +225,7 @@ NumUnjudged = measure(
     better="down",
     bounds=("0", ""),
     section=_LEDGER,
+    family="counts",
     uses_rel=False,
 )
 

@@ -1,4 +1,4 @@
-"""Names of measures, as people write them, into measures: "SRE(rel=3)@5", "nDCG@10"."""
+"""The parser of names of measures: "SRE(rel=3)@5", "nDCG@10"."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:
-    """Measures from a text of names with blanks between them, a measure object, or any list of both; each once.
+    """Return measures from a text of names with blanks between them, a measure object, or a list of both; each once.
 
-    With `complete=False` a measure may lack a cutoff that it needs, as where it is shown at every iteration.
+    With `complete=False` a measure may lack a required cutoff, as in a ledger, which shows it at every iteration.
 
     Raises:
         MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all.
@@ -42,18 +42,18 @@ def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_meas
     found: dict[ir_measures.Measure, None] = {}
     for item in given:
         if isinstance(item, ir_measures.Measure):
-            found[_checked(item) if complete else item] = None
+            found[_check_measure(item) if complete else item] = None
         elif isinstance(item, str):
             found.update((parse_measure(name, complete=complete), None) for name in _split(item))
         else:
-            raise MeasureError(f"{item!r} is no measure: give names such as 'SRE@3' or measure objects")
+            raise MeasureError(f"{item!r} is not a measure: give names such as 'SRE@3' or measure objects")
     if not found:
         raise MeasureError("no measure was named; name some, such as 'nDCG@10 SRE@3 SRR'")
     return list(found)
 
 
 def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
-    """The measure of one name, ours or any that ir_measures knows.
+    """Return the measure that a name means, ours or any that ir_measures knows.
 
     Raises:
         MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
@@ -71,20 +71,23 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
             params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
             node = node.func
         if not isinstance(node, ast.Name):
-            raise MeasureError(f"{name!r} is no name of a measure; {_FORM}")
+            raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, MeasureError):
             raise
-        raise MeasureError(f"{name!r} is no name of a measure; {_FORM}") from None
-    known = _known(node.id)
+        raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
+    known = _find_measure(node.id)
     if cutoff is not None:
         params[known.AT_PARAM] = cutoff
-    made = _made(known, params, name)
-    return _checked(made) if complete else made
+    made = _apply_parameters(known, params, name)
+    return _check_measure(made) if complete else made
 
 
-def _known(name: str) -> ir_measures.Measure:
-    """Ours come first under our own names: a name taken by somebody else in ir_measures leaves ours reachable here."""
+def _find_measure(name: str) -> ir_measures.Measure:
+    """Return the measure of a bare name.
+
+    Ours are looked up first: another package may have registered a measure of the same name with ir_measures.
+    """
     if name in MEASURES:
         return MEASURES[name]
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
@@ -98,10 +101,10 @@ def _known(name: str) -> ir_measures.Measure:
     names = {known.lower(): known for known in [*registry, *MEASURES]}
     near = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"did you mean {names[near[0]]}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
-    raise MeasureError(f"{name} is no measure; {hint}")
+    raise MeasureError(f"{name} is not a measure; {hint}")
 
 
-def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_measures.Measure:
+def _apply_parameters(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_measures.Measure:
     try:
         made: ir_measures.Measure = known(**params)
     except TypeError as error:
@@ -109,7 +112,7 @@ def _made(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_m
     return made
 
 
-def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:
+def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(measure, GoodGainMeasure):
         measure.validate_params()
     elif not takes(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
@@ -118,7 +121,7 @@ def _checked(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _split(text: str) -> list[str]:
-    """The names in a text: white space separates them, but not inside brackets or quotes."""
+    """Split a text into names at white space that is not inside brackets or quotes."""
     names, start, depth, quote = [], 0, 0, ""
     for position, char in enumerate(text + " "):
         if quote:
@@ -133,6 +136,6 @@ def _split(text: str) -> list[str]:
             if text[start:position].strip():
                 names.append(text[start:position])
             start = position + 1
-    if text[start:].strip():  # an open bracket or quote: left to the parser to complain about
+    if text[start:].strip():  # a bracket or quote is open: the parser of names reports it
         names.append(text[start:])
     return names

@@ -1,7 +1,8 @@
-"""What the parameters of ir_measures' measures may be, checked before a provider is asked.
+"""Checks of the parameters of ir_measures' measures, before a provider is asked.
 
-Types, choices and what is required are declared by ir_measures, which checks them by `assert`: not under `python -O`.
-Bounds are those of the measures' definitions, and of what the providers compute without saying that it is something else.
+ir_measures declares types, choices and which parameters are required, but checks them by `assert`, which `python -O`
+removes. Bounds come from the definitions of the measures, and from the providers: a value that a provider takes and computes
+as something else is refused here.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from goodgain.errors import MeasureError
 
 __all__ = ["check_parameters"]
 
+#: Limit of whole numbers: the providers are C programs, whose int may have 32 bits.
 _C_INT = 2**31
-#: trec_eval keeps a list of all levels up to the largest gain, and makes it anew for every query.
+#: trec_eval allocates a list of all levels up to the largest gain for every query.
 _MOST_GAIN = 100_000
+#: Characters of a value that an error message shows.
 _SHOWN = 100
 
 
 class Rule(NamedTuple):
-    """What a parameter may be.
+    """The values that a parameter may have.
 
     Attributes:
-        words: after "the parameter is".
-        allows: whether a value of the declared type may be taken.
+        words: what follows "the parameter is" in a message.
+        allows: tells whether a value of the declared type is allowed.
     """
 
     words: str
@@ -45,7 +48,7 @@ _TYPES: dict[Any, Rule] = {
 }
 _FROM_1 = Rule("a whole number from 1", lambda value: 1 <= value < _C_INT)
 _BELOW_1 = Rule("a number from 0 up to, but not, 1", lambda value: 0 <= value < 1)
-#: Parameter -> what it may be in any measure of ir_measures.
+#: Parameter -> its rule in all measures of ir_measures.
 _RULES = {
     "cutoff": _FROM_1,
     "rel": _FROM_1,
@@ -65,9 +68,9 @@ _RULES = {
     ),
 }
 _NDEVAL = ("ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "P_IA", "StRecall")
-#: (measure, parameter) -> what it may be there.
+#: (measure, parameter) -> its rule in this measure alone.
 _OWN_RULES = {
-    # Below 0.5 the chance of going on to the next result grows with every good one, and exceeds 1.
+    # Below 0.5 INST's probability of going on to the next result exceeds 1.
     ("INST", "T"): Rule("a number from 0.5 (to 10^9)", lambda value: 0.5 <= value <= 1e9),
     # trec_eval reads the exponent of 1e-05 or 1e+16 as something else, and computes F1.
     ("SetF", "beta"): Rule("0, or a number from 0.0001 to 10^15", lambda value: value == 0 or 1e-4 <= value <= 1e15),
@@ -84,21 +87,21 @@ _OWN_RULES = {
         for name in (*_NDEVAL, "AP_IA")
     },
 }
-#: What ir_measures takes to be optional, and the provider needs.
+#: Parameters that ir_measures declares to be optional, although the provider needs them.
 _NEEDED = {(name, "cutoff") for name in _NDEVAL}
 
 
 def check_parameters(measure: ir_measures.Measure) -> None:
-    """Raise `MeasureError` where a parameter of one of ir_measures' measures cannot be, or is missing.
+    """Raise `MeasureError` where a parameter of a measure of ir_measures is not allowed, or is missing.
 
-    Of measures that others define, what they declare is checked, and the cutoff.
+    For measures that users define, the declared types and choices are checked, and the cutoff.
     """
     for name in measure.params:
         if name not in measure.SUPPORTED_PARAMS:
             takes = ", ".join(f"{known}=" for known in measure.SUPPORTED_PARAMS) or "none"
             raise MeasureError(f"{measure.NAME} has no parameter {name!r}; it takes {takes}")
     for name, info in measure.SUPPORTED_PARAMS.items():
-        rule = _rule(measure, name, info)
+        rule = _find_rule(measure, name, info)
         if name in measure.params:
             _check(measure, name, info, rule)
         elif info.required or (measure.NAME, name) in _NEEDED:
@@ -109,7 +112,7 @@ def check_parameters(measure: ir_measures.Measure) -> None:
         raise MeasureError(f"{measure.NAME}: min_rel={least} is not below max_rel={most}; give the ends of the scale")
 
 
-def _rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
+def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
     choices = info.choices if isinstance(info.choices, (list, tuple)) else None
     if choices is not None:
         return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)

@@ -1,6 +1,7 @@
-"""The measures over one ranking: each is one declaration, with the name and the values that ir_measures has.
+"""The classic measures that are computed here, from the ranking table: each is one declaration.
 
-A value is made of sums over the documents at ranks 1..cutoff (`Ranks`), and of what is judged of the query.
+Names and values are those of ir_measures. A value is made of sums over the documents at ranks 1..cutoff (`Ranks`), and of
+the numbers of judged documents of the query.
 """
 
 from __future__ import annotations
@@ -15,31 +16,35 @@ from goodgain.measures.ranked_declaration import RankedDeclaration, Ranks, divid
 __all__ = ["RANKED_MEASURES", "takes"]
 
 _TREC_EVAL = "trec_eval 9, "
+#: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
 _DEEPEST = 1000
 
 
-def _gain(ranks: Ranks) -> nw.Expr:
-    """What a label is worth in DCG: itself, or 2^label - 1; labels below 0 are worth 0."""
+def _compute_gain(ranks: Ranks) -> nw.Expr:
+    """Return the gain of a label in DCG: the label itself, or 2^label - 1; labels below 0 gain 0."""
     label = ranks.label.clip(0)
     return nw.lit(2.0) ** label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
 
 
-def _dcg(ranks: Ranks, gain: nw.Expr) -> nw.Expr:
+def _sum_dcg(ranks: Ranks, gain: nw.Expr) -> nw.Expr:
     return ranks.total(gain / (ranks.k + 1).log(2))
 
 
-def _f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
+def _combine_f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
     x = float(ranks.parameters["beta"])
     return divide((x + 1) * precision * recall, x * precision + recall)
 
 
-def _needed_for(ranks: Ranks) -> nw.Expr:
-    """How many relevant documents reach a recall, as trec_eval 9 rounds it; its parameter has two decimals."""
+def _count_needed(ranks: Ranks) -> nw.Expr:
+    """Return how many relevant documents reach a recall, as trec_eval 9 rounds it: up, from a tenth of a document on.
+
+    The recall itself is rounded to two decimals, as in trec_eval.
+    """
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 
 
-def _rbp(ranks: Ranks) -> nw.Expr:
+def _compute_rbp(ranks: Ranks) -> nw.Expr:
     p = float(ranks.parameters["p"])
     weight = nw.when(ranks.k <= _DEEPEST).then(nw.lit(p) ** (ranks.k - 1)).otherwise(nw.lit(0.0))
     return ranks.total(weight * ranks.relevant) / math.fsum(p**k for k in range(_DEEPEST))
@@ -50,7 +55,7 @@ _DECLARED = (
         "nDCG",
         "Normalised Discounted Cumulative Gain",
         "sum of g(label) / log2(k + 1) over ranks k <= cutoff / the same of the judged documents by descending gain",
-        lambda ranks: divide(_dcg(ranks, _gain(ranks)), _dcg(ranks.ideal, _gain(ranks.ideal))),
+        lambda ranks: divide(_sum_dcg(ranks, _compute_gain(ranks)), _sum_dcg(ranks.ideal, _compute_gain(ranks.ideal))),
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "ndcg and ndcg_cut; dcg='exp-log2': gdeval.pl, without its rounding to five decimals",
@@ -138,7 +143,7 @@ _DECLARED = (
         "SetF",
         "Set F",
         "(x + 1) P R / (x P + R) of set precision and set recall, x = beta",
-        lambda ranks: _f(
+        lambda ranks: _combine_f(
             ranks,
             divide(ranks.total(ranks.relevant), ranks.num_ret),
             divide(ranks.total(ranks.relevant), ranks.num_rel),
@@ -153,7 +158,7 @@ _DECLARED = (
         "Interpolated Precision at a recall",
         "largest precision at any rank with at least floor(recall * R + 0.9) relevant documents, R = relevant documents",
         lambda ranks: ranks.highest(
-            nw.when(ranks.relevant_so_far >= _needed_for(ranks))
+            nw.when(ranks.relevant_so_far >= _count_needed(ranks))
             .then(ranks.relevant * ranks.relevant_so_far / ranks.k)
             .otherwise(nw.lit(0.0))
         ),
@@ -199,13 +204,14 @@ _DECLARED = (
         "RBP",
         "Rank-Biased Precision",
         "(1 - p) / (1 - p^1000) * sum of p^(k-1) over the relevant documents at ranks k <= 1000",
-        _rbp,
+        _compute_rbp,
         better="up",
         bounds=("0", "1"),
         source="cwl_eval",
         takes=lambda parameters: "rel" in parameters and "cutoff" not in parameters,
-        remark="the paper divides by 1, not by 1 - p^1000, which differs for p >= .95; cwl_eval leaves tied documents in "
-        "the order of the run, and this is trec_eval's order, so the two are equal where no scores tie",
+        remark="the paper does not divide by 1 - p^1000, which makes its values 0.99996 times these at p = .99; "
+        "cwl_eval keeps tied documents in the order of the run, while this is trec_eval's order: the two are equal where no "
+        "scores tie",
     ),
 )
 
@@ -214,7 +220,7 @@ RANKED_MEASURES = {declared.name: declared for declared in _DECLARED}
 
 
 def takes(measure: ir_measures.Measure) -> bool:
-    """Whether a measure is computed from the ranking table, with the parameters that it has; else it goes to a host.
+    """Return whether a measure is computed from the ranking table with its parameters; if not, a host computes it.
 
     >>> takes(ir_measures.nDCG @ 10), takes(ir_measures.NumRel(rel=2)), takes(ir_measures.Bpref)
     (True, True, False)

@@ -1,7 +1,6 @@
 """The form of a declaration of a measure over one ranking, and the sums over ranks 1..cutoff that values are made of.
 
-The rows of a ranking are touched by narwhals expressions and one group-by, on whatever engine they live; one row per
-query is left of them.
+The rows of a ranking stay on their engine: narwhals expressions and one group-by reduce them there to one row per query.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["RankedDeclaration", "Ranks", "Sums", "divide", "read_parameters"]
 
 Parameters = Mapping[str, Any]
 
-#: Beyond any rank, and still a number that every engine has.
+#: Limit of a cutoff: beyond any rank, and still a number that every engine can compare with.
 _LAST = 2**53
 
 
@@ -32,15 +31,15 @@ class RankedDeclaration:
     """All that is known of a measure over one ranking.
 
     Attributes:
-        name: as in ir_measures, whose measure objects these are.
+        name: the name in ir_measures, whose measure objects are used.
         title: its full name.
         definition: its formula, as docs and help show it.
-        value: from the ranks of a query to its value.
+        value: the function from the ranks of a query to the expression of its value.
         better: `up`, `down`, or None where neither is.
         bounds: least and greatest value, as text.
-        source: who computes it in this way.
-        position: the positions it goes by, for its parameters: a name of `POSITIONS`.
-        takes: whether it is defined for parameters that are valid one by one.
+        source: the host whose values these are.
+        position: the function from its parameters to the column of positions that it uses, a name of `POSITIONS`.
+        takes: tells whether parameters that are valid one by one can be computed together.
         remark: what a user should know before comparing values.
     """
 
@@ -55,8 +54,29 @@ class RankedDeclaration:
     takes: Callable[[Parameters], bool] = lambda _parameters: True
     remark: str = ""
 
+    @property
+    def usage(self) -> str:
+        """The name with what follows @: `P@k`, `RR[@k]` where it may be left out, `IPrec@recall`."""
+        measure = ir_measures.measures.registry[self.name]
+        at = measure.AT_PARAM
+        if at not in measure.SUPPORTED_PARAMS or not self.takes(read_parameters(measure) | {"rel": 1, at: 1}):
+            return self.name  # RBP with a cutoff is left to its provider
+        shown = "@k" if at == "cutoff" else f"@{at}"
+        return self.name + (shown if measure.SUPPORTED_PARAMS[at].required else f"[{shown}]")
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the parameters that can be given in brackets."""
+        measure = ir_measures.measures.registry[self.name]
+        return [name for name in measure.SUPPORTED_PARAMS if name != measure.AT_PARAM and name in _VALID]
+
+    @property
+    def arrow(self) -> str:
+        """The arrow that reports show for the better direction; a dash where neither is better."""
+        return {"up": "↑", "down": "↓", None: "–"}[self.better]
+
     def computes(self, measure: ir_measures.Measure) -> bool:
-        """Whether a measure of this name is computed with the parameters that it has."""
+        """Return whether a measure of this name can be computed with its parameters."""
         known = measure.SUPPORTED_PARAMS
         parameters = read_parameters(measure)
         return (
@@ -67,7 +87,7 @@ class RankedDeclaration:
 
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return the parameters of a measure that have a value, the default ones too."""
+    """Return the parameters of a measure that have a value, given or by default."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
@@ -77,11 +97,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_gain(label: Any, gain: Any) -> bool:
-    """Whether a label may have this gain. A gain below 0 has no meaning in a DCG, which counts it as 0."""
+    """Return whether a label may have this gain; a gain below 0 has no meaning in DCG, which counts it as 0."""
     return _is_number(label) and _is_number(gain) and gain >= 0
 
 
-#: Parameter -> whether a value of it can be computed; any other parameter must have its default.
+#: Parameter -> the test of a value that can be computed; a parameter that is not listed must have its default.
 _VALID: dict[str, Callable[[Any], bool]] = {
     "cutoff": lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value < _LAST,
     "rel": lambda value: _is_number(value) and value > 0,
@@ -105,13 +125,13 @@ def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
 
 @dataclass
 class Sums:
-    """What some measures need of the rows of a ranking: the columns of one `with_columns` and one `group_by`.
+    """The columns that measures need of the rows of a ranking, for one `with_columns` and one `group_by`.
 
     Attributes:
-        windows: column -> a running count within the query.
-        summed: column -> what is added up over the rows of a query.
-        highest: column -> what the largest is taken of.
-        rels: the thresholds whose number of relevant documents the rows must know.
+        windows: column -> the running count within the query that it holds.
+        summed: column -> the expression that is added up over the rows of a query.
+        highest: column -> the expression whose largest value is taken.
+        rels: the thresholds for which rows need the number of relevant documents of their query.
     """
 
     windows: dict[str, nw.Expr] = field(default_factory=dict)
@@ -120,7 +140,7 @@ class Sums:
     rels: set[float] = field(default_factory=set)
 
     def aggregate(self, rows: Any) -> Any:
-        """Return query and the columns that measures asked for, one row per query that has any row.
+        """Return query and the columns that measures need, one row per query that has any row.
 
         Args:
             rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
@@ -139,7 +159,7 @@ class Sums:
         return [*self.summed, *self.highest]
 
     def with_number_of_rows(self) -> Sums:
-        """The same with NumRet: how many rows a query has."""
+        """Return the same sums with NumRet, the number of rows of a query."""
         return replace(self, summed=self.summed | {"NumRet": nw.lit(1.0)})
 
     def __bool__(self) -> bool:
@@ -147,23 +167,23 @@ class Sums:
 
 
 class Ranks:
-    """Ranks 1..cutoff of a query, as a measure with its parameters sees them; declarations take their parts from here.
+    """Ranks 1..cutoff of a query under the parameters of a measure: the terms that declarations are written in.
 
-    `k`, `label`, `relevant` ... belong to a document; they go into `total` and `highest`. What these return, and
-    `num_rel`, `num_ret`, belong to the query. A measure without a cutoff sees all ranks.
+    `k`, `label` and `relevant` are values of a document, to be used inside `total` and `highest`. These two, `num_rel` and
+    `num_ret` are values of the query. A measure without a cutoff has all ranks.
     """
 
     def __init__(
         self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
     ) -> None:
-        """Make the ranks that a measure sees.
+        """Set up the ranks for a measure.
 
         Args:
             measure: the measure, for its parameters.
             position: the column of positions.
-            sums: takes the columns that the measure needs.
-            ideal: the ranks of the ideal ranking, whose labels are replaced already.
-            prefix: sets its columns apart from those of other rankings.
+            sums: the object that collects the columns that the measure needs.
+            ideal: the ranks of the ideal ranking, in whose labels `gains` are already replaced.
+            prefix: put before the names of columns, so that they differ from those of other rankings.
         """
         self.parameters = read_parameters(measure)
         self._name = f"{prefix}{measure}"
@@ -203,8 +223,8 @@ class Ranks:
 
     @property
     def relevant(self) -> nw.Expr:
-        """1 for a document with a label of at least `rel`, else 0."""
-        return _one_where(self.label >= self.parameters["rel"])
+        """1 for a document with a label of at least `rel`, otherwise 0."""
+        return _mark_where(self.label >= self.parameters["rel"])
 
     @property
     def relevant_so_far(self) -> nw.Expr:
@@ -215,7 +235,7 @@ class Ranks:
 
     @property
     def num_rel(self) -> nw.Expr:
-        """The number of relevant documents in the qrels: of the query, and of a document's query."""
+        """The number of relevant documents of the query in the qrels; it can be used for documents too."""
         self._sums.rels.add(self.parameters["rel"])
         return nw.col(name_relevant(self.parameters["rel"]))
 
@@ -224,21 +244,21 @@ class Ranks:
         """The number of documents in the whole ranking."""
         if not self._judged_only:
             return nw.col("NumRet")
-        return self._add(self._sums.summed, _one_where(self.label >= 0))
+        return self._add(self._sums.summed, _mark_where(self.label >= 0))
 
     def total(self, x: nw.Expr) -> nw.Expr:
-        """The sum of x >= 0 over ranks 1..cutoff."""
+        """Return the sum of x over ranks 1..cutoff; x must not be negative."""
         return self._add(self._sums.summed, self._cut(x))
 
     def highest(self, x: nw.Expr) -> nw.Expr:
-        """The largest x >= 0 at ranks 1..cutoff, 0 where there is none."""
+        """Return the largest x at ranks 1..cutoff, 0 where there is none; x must not be negative."""
         return self._add(self._sums.highest, self._cut(x))
 
     def _cut(self, x: nw.Expr) -> nw.Expr:
         return x if self.cutoff is None else nw.when(self.k <= self.cutoff).then(x).otherwise(nw.lit(0.0))
 
     def _count_so_far(self, condition: nw.Expr) -> nw.Expr:
-        return _one_where(condition).cum_sum().over("query", order_by=self._position)
+        return _mark_where(condition).cum_sum().over("query", order_by=self._position)
 
     def _add(self, columns: dict[str, nw.Expr], x: nw.Expr) -> nw.Expr:
         name = f"{self._name} {len(self._sums.summed) + len(self._sums.highest)}"
@@ -246,6 +266,6 @@ class Ranks:
         return nw.col(name)
 
 
-def _one_where(condition: nw.Expr) -> nw.Expr:
-    """1 or 0; a document without a label is neither relevant nor judged."""
+def _mark_where(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where the condition holds, else 0; a document without a label is neither relevant nor judged."""
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

@@ -1,4 +1,4 @@
-"""Values of measures over one ranking, from the ranking table and what is judged."""
+"""Computes the classic measures of `ranked.py` from the ranking table and the judgments."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _Gains = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class RankedPlan:
-    """What some measures need of a ranking, and how their values follow: made once, and run for each part of a run.
+    """The columns that measures need of a ranking, and the expressions of their values; made once for all batches.
 
     Attributes:
-        values: measure by name -> its value, over the columns that `finish_values` joins.
-        positions: the columns of positions that they go by.
-        sums: what is asked of the rows of the ranking.
-        ideal_sums: gains -> what is asked of the ideal ranking.
+        values: name of a measure -> the expression of its value, over the columns that `finish_values` joins.
+        positions: the columns of positions that the measures use.
+        sums: the columns that are needed of the rows of the ranking.
+        ideal_sums: gains -> the columns that are needed of the ideal ranking under these gains.
     """
 
     values: dict[str, nw.Expr]
@@ -74,12 +74,12 @@ class RankedPlan:
         Args:
             judged: what `Judgments.count_judged` returns.
             retrieved: `RankingTable.retrieved`; a query that it lacks has the value that ir_measures gives to it, 0.
-            sums: what `sum_rows` returns, of all parts of the run.
+            sums: what `sum_rows` returns, of all batches of the run.
             ideals: what `sum_ideals` returns.
         """
         joined = judged
-        for part in (retrieved, sums, ideals):
-            joined = joined.join(part, on="query", how="left", maintain_order="left")
+        for columns in (retrieved, sums, ideals):
+            joined = joined.join(columns, on="query", how="left", maintain_order="left")
         queries = nw.from_native(joined.fill_null(0), eager_only=True)
         in_run = nw.col("NumRet") > 0
         values = queries.select(
@@ -97,7 +97,7 @@ class RankedScores:
     """Values of measures over one ranking, for a run that comes in batches of whole queries.
 
     Args:
-        measures: measures that `takes` holds of.
+        measures: measures that `takes` accepts.
         qrels: query_id, doc_id, relevance: one row per judged document.
     """
 
@@ -111,7 +111,7 @@ class RankedScores:
         self._measures = measures
 
     def add(self, table: RankingTable) -> None:
-        """Take what the measures need of a ranking table that shares no query with any other."""
+        """Add the sums of a ranking table, which shares no query with any other."""
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
@@ -120,7 +120,7 @@ class RankedScores:
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Collect one row per query, of rows that stay on their engine: a row for every document."""
+        """Add the sums of rows that stay on their engine: one row per query is collected."""
         counting = replace(self.plan, sums=self.plan.sums.with_number_of_rows())
         numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
         sums = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
@@ -129,7 +129,7 @@ class RankedScores:
         self._sums.append(sums.drop("NumRet"))
 
     def add_labelled(self, ranking: pl.DataFrame, labels: pl.DataFrame) -> None:
-        """Take a batch whose documents have labels of their own, other than those of the qrels for any run.
+        """Add a batch whose labels depend on the run: those of the iterations in which documents first occur.
 
         Args:
             ranking: query_id, doc_id, score.
@@ -158,7 +158,7 @@ def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame
     """Return the value of each measure for every judged query.
 
     Args:
-        measures: measures that `takes` holds of.
+        measures: measures that `takes` accepts.
         ranking: query_id, doc_id, score: one row per document of a query.
         qrels: query_id, doc_id, relevance: one row per judged document.
 
@@ -179,7 +179,7 @@ def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame
 
 
 def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
-    """Return what measures need, each of which `takes` must hold of."""
+    """Return the plan of measures, each of which `takes` must accept."""
     values: dict[str, nw.Expr] = {}
     positions: set[str] = set()
     sums = Sums()
@@ -197,7 +197,7 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
 
 
 def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float]:
-    """Return each measure by its name with its value over all queries: the mean, or the sum where ir_measures takes it.
+    """Return the value of each measure over all queries, by name: the mean, or the sum for measures that count.
 
     Args:
         measures: the measures.
@@ -206,7 +206,7 @@ def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFra
     found = {}
     for measure in measures:
         column = values.get_column(str(measure))
-        total = math.fsum(column)  # compensated: the same for every order of queries
+        total = math.fsum(column)  # exact summation: the same value for every order of the queries
         summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
         found[str(measure)] = total if summed else total / len(column)
     return found

@@ -1,7 +1,7 @@
-"""ranx: our measures in `ranx.evaluate` and `ranx.compare`, beside nDCG@10, MRR@10 and Recall@100.
+"""Adds our measures to `ranx.evaluate` and `ranx.compare`, beside nDCG@10, MRR@10 and Recall@100.
 
-Importing this module registers them. `Run` and `Qrels` are ranx's own classes to every classic metric and carry the
-iterations, and the labels as they are, for ours; a plain `ranx.Run` is one iteration.
+Importing this module registers them. `Run` and `Qrels` are subclasses of ranx's: classic metrics use them as they use
+ranx's own, and our measures get the iterations and the labels as they are. A plain `ranx.Run` is one iteration.
 
 >>> import ranx
 >>> ranx.evaluate(Qrels({"q1": {"d1": 3}}), Run({"q1": {"d1": 2.0, "d2": 1.0}}), "sre")

@@ -1,4 +1,4 @@
-"""Our measures as metrics of ranx: their names, and their values for what `ranx.evaluate` was given."""
+"""Computes our measures as metrics of ranx: reads their names, and returns their values for `ranx.evaluate`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from ranx.data_structures.report import metric_labels  # type: ignore[import-unt
 from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.counting.ledger import Counts, count
 from goodgain.errors import InputError, MeasureError
-from goodgain.evaluation import counted, used_thresholds
+from goodgain.evaluation import count_with_notices, find_used_thresholds
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.hosts.host_names import HOST_NAMES
-from goodgain.hosts.ranx.run_and_qrels import iterated, judged
+from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.values import final_values
 
-__all__ = ["Given", "parse_metric", "values"]
+__all__ = ["Given", "compute_values", "parse_metric"]
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
-    """The measure that ranx's `sre@3-l2.5` means: @ is a cutoff in iterations, -l the threshold.
+    """Return the measure that a metric such as `sre@3-l2.5` means: @ is a cutoff in iterations, -l the threshold.
 
-    None if it is not ours, which ranx's table of labels tells: registration puts our names there.
+    Returns None if the metric is not ours. A name of ours that ranx has itself is ranx's: ranx's table of labels tells, as
+    registration puts our names there.
 
     Raises:
-        MeasureError: the name is ours, and what follows cannot be read or is not what the measure takes.
+        MeasureError: the name is ours, and what follows it cannot be read or is not allowed for the measure.
 
     >>> parse_metric("sre@3-l2.5")
     SRE(rel=2.5)@3
@@ -48,42 +49,42 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
             f"{metric!r}: write {name}, {name}@3 to cut off after 3 iterations, {name}@3-l2.5 for labels from 2.5"
         )
     cutoff, rel = parts["cutoff"], parts["rel"]
-    measure = _measure(name, None if cutoff is None else int(cutoff), None if rel is None else float(rel))
+    measure = _set_parameters(name, None if cutoff is None else int(cutoff), None if rel is None else float(rel))
     measure.validate_params()
     return measure
 
 
-def _measure(name: str, cutoff: int | None, rel: float | None) -> GoodGainMeasure:
+def _set_parameters(name: str, cutoff: int | None, rel: float | None) -> GoodGainMeasure:
     params = {key: value for key, value in (("cutoff", cutoff), ("rel", rel)) if value is not None}
     measure: GoodGainMeasure = HOST_NAMES[name](**params)
     return measure
 
 
 class Given:
-    """What `ranx.evaluate` was given as qrels or run; what a metric needs of it is made when the first one needs it."""
+    """The qrels or run that `ranx.evaluate` was given; a form of it is made when the first metric needs it."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
-            source.sort()  # as ranx does before it converts: values are saved by position
+            source.sort()  # as ranx does before it converts: it saves values by position
         self.source = source
         self._converted = converted
-        self._against: dict[Given, Pair] = {}
+        self._pairs: dict[Given, Pair] = {}
 
     @cached_property
     def for_classic(self) -> Any:
-        """ranx's own form, with hashed ids."""
+        """The form that ranx's metrics take, with hashed ids."""
         return self._converted(self.source)
 
-    def against(self, qrels: Given) -> Pair:
-        """This run on those qrels."""
-        if qrels not in self._against:
-            run, query_ids = iterated(self.source), [*map(str, self.source.keys())]
-            self._against[qrels] = Pair(judged(qrels.source), run, query_ids)
-        return self._against[qrels]
+    def pair_with(self, qrels: Given) -> Pair:
+        """Return this run together with qrels; the same pair for the same qrels, as it stores ledgers."""
+        if qrels not in self._pairs:
+            run, query_ids = find_iterations(self.source), [*map(str, self.source.keys())]
+            self._pairs[qrels] = Pair(find_judgments(qrels.source), run, query_ids)
+        return self._pairs[qrels]
 
 
 class Pair:
-    """A run on qrels: its ledger is made once for each threshold, and its values once for each cutoff."""
+    """A run with qrels: the ledger is made once for each threshold, and values once for each threshold and cutoff."""
 
     def __init__(self, qrels: Qrels, run: Run, query_ids: list[str]) -> None:
         self._qrels = qrels
@@ -91,54 +92,54 @@ class Pair:
         self._query_ids = query_ids
         self._counts: dict[float, Counts] = {}
         self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
-        self._told_rels: set[float] = set()
+        self._warned_rels: set[float] = set()
 
-    def values(self, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The measure's value for each query, in the run's order of queries.
+    def compute_values(self, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the value of a measure for each query, in the run's order of queries.
 
         Raises:
             InputError: a query of the qrels has no label at all.
         """
-        warn_if_no_label_reaches(self._qrels.frame, {*used_thresholds([measure])} - self._told_rels)
-        self._told_rels.update(used_thresholds([measure]))
+        warn_if_no_label_reaches(self._qrels.frame, {*find_used_thresholds([measure])} - self._warned_rels)
+        self._warned_rels.update(find_used_thresholds([measure]))
         key = (measure.rel, measure.cutoff)
         if key not in self._tables:
-            self._tables[key] = self._table(*key)
+            self._tables[key] = self._score_all_measures(*key)
         found = self._tables[key].get_column(str(measure))
         if found.null_count():
             query_id = self._query_ids[found.is_null().arg_true()[0]]
             raise InputError(f"query {query_id!r} has no label in these qrels; take it out of qrels and run")
         return found.to_numpy()
 
-    def _table(self, rel: float, cutoff: int | None) -> pl.DataFrame:
-        """Every measure of ours with this threshold and cutoff: together they cost little more than one alone."""
+    def _score_all_measures(self, rel: float, cutoff: int | None) -> pl.DataFrame:
+        """Return the values of all measures with this threshold and cutoff, which take little longer than one alone."""
         if cutoff is not None and cutoff > 1 and not self._run.has_iterations:
             warn_of_missing_iterations(self._run)
-        scores = final_values(list(_taking(rel, cutoff)), {rel: self._counted(rel)})
+        scores = final_values(list(_list_measures(rel, cutoff)), {rel: self._count(rel)})
         queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
         return queries.join(scores, on="query_id", how="left", maintain_order="left")
 
-    def _counted(self, rel: float) -> Counts:
+    def _count(self, rel: float) -> Counts:
         if rel not in self._counts:
-            making = counted if not self._counts else _counted_quietly  # what it has to say it says once
+            making = count_with_notices if not self._counts else _count_quietly  # a notice about a run is given once
             self._counts[rel] = making(self._qrels, self._run, [rel])[rel]
         return self._counts[rel]
 
 
-def _counted_quietly(qrels: Qrels, run: Run, rels: list[float]) -> dict[float, Counts]:
+def _count_quietly(qrels: Qrels, run: Run, rels: list[float]) -> dict[float, Counts]:
     return count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
 
 
-def _taking(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:
-    """Every measure that takes this threshold and cutoff."""
+def _list_measures(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:
+    """Yield every measure that takes this threshold and cutoff."""
     for name, measure in HOST_NAMES.items():
         declared = measure.declaration
         if declared.cutoff == ("required" if cutoff is None else "none"):
             continue
         if declared.uses_rel or rel == DEFAULT_REL:
-            yield _measure(name, cutoff, rel if declared.uses_rel else None)
+            yield _set_parameters(name, cutoff, rel if declared.uses_rel else None)
 
 
-def values(measure: GoodGainMeasure, qrels: Given, run: Given) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The value of one of our measures for each query."""
-    return run.against(qrels).values(measure)
+def compute_values(measure: GoodGainMeasure, qrels: Given, run: Given) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the value of one of our measures for each query."""
+    return run.pair_with(qrels).compute_values(measure)

@@ -1,7 +1,7 @@
-"""Our measures put into ranx, and taken out again.
+"""Puts our measures into ranx, and takes them out again.
 
-`ranx.evaluate` and `ranx.compare` look up what they call in their own modules, so that is where it is replaced: by
-something that does our part, and hands everything else to what stood there.
+`ranx.evaluate` and `ranx.compare` look up the functions that they call in their own modules. These functions are replaced
+there by wrappers that handle our measures, and pass everything else on to the originals.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ranx.data_structures.report import metric_labels  # type: ignore[import-unt
 
 from goodgain.errors import notice
 from goodgain.hosts.host_names import HOST_NAMES
-from goodgain.hosts.ranx.metrics import Given, parse_metric, values
+from goodgain.hosts.ranx.metrics import Given, compute_values, parse_metric
 from goodgain.hosts.ranx.report import Report
 
 __all__ = ["register", "unregister"]
 
-# The attribute ranx.meta.evaluate is the function; the module has to be asked for by name.
+# As attributes of ranx.meta these names are functions; the modules of the same names are in sys.modules only.
 _evaluate: Any = sys.modules["ranx.meta.evaluate"]
 _compare: Any = sys.modules["ranx.meta.compare"]
 
@@ -30,9 +30,9 @@ Function = Callable[..., Any]
 
 
 def register() -> None:
-    """Let `ranx.evaluate` and `ranx.compare` take our measures; doing it again changes nothing.
+    """Let `ranx.evaluate` and `ranx.compare` take our measures; a second call changes nothing.
 
-    A name that ranx has itself stays ranx's, with a notice.
+    A name that ranx itself has keeps its meaning, with a notice.
     """
     if _compare.Report is Report:
         return
@@ -45,7 +45,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Leave ranx as it was before `register`; doing it again changes nothing."""
+    """Restore ranx as it was before `register`; a second call changes nothing."""
     if _compare.Report is not Report:
         return
     for name, measure in HOST_NAMES.items():
@@ -56,8 +56,8 @@ def unregister() -> None:
     _compare.Report = ranx.data_structures.Report
 
 
-def _extracting(original: Function) -> Function:
-    """ranx's parser takes -l2.5 for an error, and any name with rbp in it for RBP: ours are read before it."""
+def _wrap_extract(original: Function) -> Function:
+    """Wrap ranx's parser of metrics, to which -l2.5 is an error and any name with rbp in it is RBP: ours are parsed first."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -69,22 +69,25 @@ def _extracting(original: Function) -> Function:
     return extract_metric_and_params
 
 
-def _switching(original: Function) -> Function:
-    """The function of a metric, which gets qrels and run as they were given; ranx's own get ranx's form of them."""
+def _wrap_switch(original: Function) -> Function:
+    """Wrap the function that finds a metric's function: ours get qrels and run as given, ranx's get ranx's form."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:
         measure = parse_metric(metric)
         if measure is not None:
-            return lambda qrels, run, *_: values(measure, qrels, run)
+            return lambda qrels, run, *_: compute_values(measure, qrels, run)
         function = original(metric)
         return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
 
     return metric_switch
 
 
-def _keeping(original: Function) -> Function:
-    """ranx's form holds ids as hashes, which collide and cannot be undone: it is made for ranx's metrics only."""
+def _wrap_convert(original: Function) -> Function:
+    """Wrap a conversion to ranx's form, so that it is made for ranx's metrics only.
+
+    That form has hashes in place of ids, which may collide, and from which ids cannot be restored.
+    """
 
     @functools.wraps(original)
     def convert(source: Any) -> Given:
@@ -93,10 +96,10 @@ def _keeping(original: Function) -> Function:
     return convert
 
 
-#: What of ranx.meta.evaluate is replaced, and by what.
+#: Function of ranx.meta.evaluate -> the function that wraps it.
 _REPLACED: dict[str, Callable[[Function], Function]] = {
-    "extract_metric_and_params": _extracting,
-    "metric_switch": _switching,
-    "convert_qrels": _keeping,
-    "convert_run": _keeping,
+    "extract_metric_and_params": _wrap_extract,
+    "metric_switch": _wrap_switch,
+    "convert_qrels": _wrap_convert,
+    "convert_run": _wrap_convert,
 }

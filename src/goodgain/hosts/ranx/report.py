@@ -1,4 +1,4 @@
-"""A report of ranx that knows which way is better."""
+"""A report of ranx in which measures that are better when lower are compared in their direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 @dataclass(frozen=True)
 class _Column:
-    """What a report has to know of one of our measures; plain values, so that a report can be pickled."""
+    """The properties of one of our measures that a report needs, as plain values, so that a report can be pickled."""
 
     label: str
     arrow: str
@@ -28,17 +28,17 @@ class _Column:
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """What `ranx.compare` returns: superscripts, bold and wins go to the lower value where lower is better.
+    """The report that `ranx.compare` returns: superscripts, bold and wins go to the lower value where lower is better.
 
-    Columns of other metrics, and reports without any of ours, are ranx's own to the letter.
+    Columns of other metrics, and reports without any of ours, are the same as ranx's own.
 
     Raises:
-        InputError: two runs have one name, so that ranx has overwritten the values of the first.
+        InputError: two runs have the same name, so that ranx has overwritten the values of the first.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._columns = _columns(self.metrics)
+        self._columns = _describe_columns(self.metrics)
         twice = [name for name in self.model_names if self.model_names.count(name) > 1]
         if self._columns and twice:
             raise InputError(
@@ -46,50 +46,50 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
             )
         down = {metric for metric, column in self._columns.items() if column.less_is_better}
         self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
-            pair: {metric: _swapped(found) if metric in down else found for metric, found in by_metric.items()}
+            pair: {metric: _swap_wins(found) if metric in down else found for metric, found in by_metric.items()}
             for pair, by_metric in self.win_tie_loss.items()
         }
 
     def to_table(self) -> str:
-        """The report as text."""
+        """Return the report as text."""
         return str(_Shown(self).to_table())
 
     def to_latex(self) -> str:
-        """The report as a LaTeX table."""
+        """Return the report as a LaTeX table."""
         return str(_Shown(self, _LATEX_ARROWS).to_latex())
 
     def get_metric_label(self, m: str) -> str:
-        """`SRR@3 ↓` for ours, ranx's label for the rest."""
+        """Return `SRR@3 ↓` for one of ours, and ranx's label for any other metric."""
         return _Shown(self).get_metric_label(m)
 
     def get_superscript_for_table(self, model: str, metric: str) -> str:
-        """Letters of the models that this one is significantly better than."""
+        """Return the letters of the models that this one is significantly better than."""
         return str(_Shown(self).get_superscript_for_table(model, metric))
 
     def get_superscript_for_latex(self, model: str, metric: str) -> str:
-        """The same for LaTeX."""
+        """Return the same letters for LaTeX."""
         return str(_Shown(self).get_superscript_for_latex(model, metric))
 
     def get_phantoms_for_latex(self, model: str, metric: str) -> str:
-        """Letters of the other models, which take the same place unseen."""
+        """Return invisible letters of the other models, so that columns align."""
         return str(_Shown(self).get_phantoms_for_latex(model, metric))
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A report whose values compare by better and worse, so that ranx's own code shows them rightly.
+    """A copy of a report in which `>` between values means better, so that ranx's own code marks the right ones.
 
-    It is made to show something, and dropped: `results` of a `Report` are plain numbers.
+    It is made for one output and then discarded: the `results` of a `Report` are plain numbers.
     """
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
         self._arrows = arrows or {}
         self.results = {
-            model: {metric: self._value(metric, value) for metric, value in values.items()}
+            model: {metric: self._wrap_value(metric, value) for metric, value in values.items()}
             for model, values in report.results.items()
         }
 
-    def _value(self, metric: str, value: float) -> float:
+    def _wrap_value(self, metric: str, value: float) -> float:
         return _Value(value, self._columns[metric]) if metric in self._columns else value
 
     def get_metric_label(self, m: str) -> str:
@@ -99,7 +99,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
         return f"{column.label} {self._arrows.get(column.arrow, column.arrow)}"
 
     def format_score(self, score: float) -> str:
-        """Percentages, where asked for, are for shares: an iteration is not 100 %."""
+        """Return a value as text, as a percentage only if it is a share: 1 iteration is not 100 %."""
         if isinstance(score, _Value) and not score.column.is_share:
             return f"{score:.{self.rounding_digits}f}"
         return str(super().format_score(score))
@@ -116,7 +116,10 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Better than the other, and than the 0 from which ranx starts to look for the best."""
+        """Return whether this value is better than the other.
+
+        ranx starts its search for the best at the plain number 0. A value that is better when lower counts as better than it.
+        """
         if not self.column.less_is_better:
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
@@ -124,12 +127,12 @@ class _Value(float):
     def __lt__(self, other: float) -> bool:
         return isinstance(other, _Value) and other > self
 
-    def __round__(self, ndigits: int | None = None) -> _Value:  # type: ignore[override]  # the best is best before rounding
+    def __round__(self, ndigits: int | None = None) -> _Value:  # type: ignore[override]  # ranx rounds before it looks for the best
         return self
 
 
-def _columns(metrics: list[str]) -> dict[str, _Column]:
-    """The columns of our measures."""
+def _describe_columns(metrics: list[str]) -> dict[str, _Column]:
+    """Return the columns that are our measures, by the names of their metrics."""
     columns = {}
     for metric in metrics:
         measure = parse_metric(metric)
@@ -142,5 +145,5 @@ def _columns(metrics: list[str]) -> dict[str, _Column]:
     return columns
 
 
-def _swapped(found: dict[str, int]) -> dict[str, int]:
+def _swap_wins(found: dict[str, int]) -> dict[str, int]:
     return {"W": found["L"], "T": found["T"], "L": found["W"]}

@@ -1,4 +1,4 @@
-"""A run and qrels that are ranx's own to every classic metric, and keep for ours what ranx has no place for."""
+"""Subclasses of ranx's run and qrels that also keep iterations and labels, which ranx's own cannot hold."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 import goodgain.formats as formats
 from goodgain.errors import InputError, notice
 from goodgain.formats.labels import count_differing_labels
-from goodgain.hosts.ranx.typed_dicts import table, typed_dict
+from goodgain.hosts.ranx.typed_dicts import build_typed_dict, read_typed_dict
 
-__all__ = ["Qrels", "Run", "iterated", "judged"]
+__all__ = ["Qrels", "Run", "find_iterations", "find_judgments"]
 
 
-def _refused(why: str) -> Any:
-    """A method that ranx has and that would make this object say one thing to ranx's metrics and another to ours."""
+def _refuse_call(why: str) -> Any:
+    """Return a method that raises an error, in place of one of ranx's that would change only what ranx's metrics see."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InputError(why)
@@ -26,11 +26,11 @@ def _refused(why: str) -> Any:
 
 
 class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
-    """An iterated run that is a `ranx.Run`: its flattened ranking to every classic metric, its iterations to ours.
+    """A `ranx.Run` with iterations: classic metrics get the flattened ranking, our measures the iterations.
 
     Args:
         source: what `goodgain.read_run` takes, or a `ranx.Run` (one iteration).
-        name: the system; by default the file's stem.
+        name: the name of the system; by default the file's stem.
         order: how the iterations become one ranking: `seen`, `interleaved` or `last`.
         reading: options of `goodgain.read_run`: gaps, first, errors.
 
@@ -45,17 +45,17 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
     """
 
     def __init__(self, source: Any, name: str | None = None, *, order: str = "seen", **reading: Any) -> None:
-        rows = iterated(source) if isinstance(source, ranx.Run) else source
+        rows = find_iterations(source) if isinstance(source, ranx.Run) else source
         self.iterated: formats.Run = formats.read_run(rows, **reading)
         super().__init__(name=name or self.iterated.name or getattr(source, "name", None))
         ranking = self.iterated.flatten(order).select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
         query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
         if query_ids:
-            self.run = typed_dict(ranking, query_ids)
+            self.run = build_typed_dict(ranking, query_ids)
         self.sort()
 
     def make_comparable(self, qrels: ranx.Qrels) -> Run:
-        """Add empty results for queries missing from the run, and remove those not in the qrels, as ranx does it."""
+        """Add empty results for queries missing from the run, and remove queries that are not in the qrels, as ranx does."""
         super().make_comparable(qrels)
         rows = self.iterated.rows
         kept = rows.filter(pl.col("query_id").is_in(list(self.run)))
@@ -63,19 +63,19 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
             self.iterated = formats.Run(kept, name=self.iterated.name, has_iterations=self.iterated.has_iterations)
         return self
 
-    add = add_score = add_multi = _refused(
+    add = add_score = add_multi = _refuse_call(
         "a goodgain.hosts.ranx.Run is made whole: its iterations would not know of the new results; "
         "make another from all rows"
     )
-    from_dict = from_file = from_df = from_parquet = from_ranxhub = _refused(
+    from_dict = from_file = from_df = from_parquet = from_ranxhub = _refuse_call(
         "ranx's readers know no iterations; write goodgain.hosts.ranx.Run(path), which also takes a frame or a dict"
     )
 
 
 class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
-    """Qrels that are a `ranx.Qrels`, and keep fractional labels and labels by iteration.
+    """A `ranx.Qrels` that keeps fractional labels and labels by iteration.
 
-    ranx's own class cuts the label 2.9 down to 2; from this one its metrics get 2.9.
+    ranx's own class cuts the label 2.9 down to 2; with this class its metrics get 2.9.
 
     Args:
         source: what `goodgain.read_qrels` takes, or a `ranx.Qrels`.
@@ -93,16 +93,16 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     """
 
     def __init__(self, source: Any, name: str | None = None, **reading: Any) -> None:
-        rows = judged(source) if isinstance(source, ranx.Qrels) else source
+        rows = find_judgments(source) if isinstance(source, ranx.Qrels) else source
         self.judged: formats.Qrels = formats.read_qrels(rows, **reading)
         super().__init__(name=name or self.judged.name or getattr(source, "name", None))
         kept = pl.Float64 if self.judged.fractional is not None else pl.Int64
         labels = self.judged.largest.with_columns(pl.col("relevance").cast(kept))
-        self.qrels = typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
+        self.qrels = build_typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
         self.sort()
 
     def to_typed_list(self) -> Any:
-        """What ranx's metrics take; with labels by iteration, the largest label of each document."""
+        """Return the form that ranx's metrics take; with labels by iteration, it has the largest label of each document."""
         differing = count_differing_labels(self.judged.frame) if self.judged.labels else 0
         if differing:
             notice(
@@ -111,11 +111,11 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
             )
         return super().to_typed_list()
 
-    add = add_score = add_multi = set_relevance_level = _refused(
+    add = add_score = add_multi = set_relevance_level = _refuse_call(
         "a goodgain.hosts.ranx.Qrels is made whole: our measures would not know of the change; make another from all "
         "labels, and write -lN after a metric for its threshold"
     )
-    from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refused(
+    from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refuse_call(
         "ranx's readers cut labels down to whole ones; write goodgain.hosts.ranx.Qrels(path), which also takes a frame, "
         "a dict or an ir_datasets id"
     )
@@ -124,8 +124,8 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
 _WANTED = "our measures get no ids of documents from a {0} here; give a goodgain.hosts.ranx.{1}, a ranx.{1} or a dict"
 
 
-def iterated(run: Any) -> formats.Run:
-    """The iterations of a run as `ranx.evaluate` takes it; a plain `ranx.Run` or a dict is one iteration.
+def find_iterations(run: Any) -> formats.Run:
+    """Return the iterations of a run that `ranx.evaluate` takes; a plain `ranx.Run` or a dict is one iteration.
 
     Raises:
         InputError: bare arrays and typed lists, whose ids are hashed already.
@@ -133,14 +133,14 @@ def iterated(run: Any) -> formats.Run:
     if isinstance(run, Run):
         return run.iterated
     if isinstance(run, ranx.Run):
-        return formats.read_run(table(run.run, "score"))
+        return formats.read_run(read_typed_dict(run.run, "score"))
     if isinstance(run, Mapping):
         return formats.read_run(run)
     raise InputError(_WANTED.format(type(run).__name__, "Run"))
 
 
-def judged(qrels: Any) -> formats.Qrels:
-    """The judgments of qrels as `ranx.evaluate` takes them.
+def find_judgments(qrels: Any) -> formats.Qrels:
+    """Return the judgments of qrels that `ranx.evaluate` takes.
 
     Raises:
         InputError: bare arrays and typed lists, whose ids are hashed already.
@@ -148,7 +148,7 @@ def judged(qrels: Any) -> formats.Qrels:
     if isinstance(qrels, Qrels):
         return qrels.judged
     if isinstance(qrels, ranx.Qrels):
-        return formats.read_qrels(table(qrels.qrels, "relevance"))
+        return formats.read_qrels(read_typed_dict(qrels.qrels, "relevance"))
     if isinstance(qrels, Mapping):
         return formats.read_qrels(qrels)
     raise InputError(_WANTED.format(type(qrels).__name__, "Qrels"))

@@ -1,7 +1,7 @@
-"""The typed dicts in which ranx keeps runs and qrels: from a table, and back with the ids as they are.
+"""Converts tables to the numba typed dicts in which ranx keeps runs and qrels, and back.
 
-ranx makes them from arrays of fixed-width text, and compiles again (for 10 s and more) for every new width of the
-longest id; and it reads them in Python at 0.1 ms an id. Here ids cross over as one array of code points, both ways.
+ranx makes them from arrays of fixed-width text, for which numba compiles again (for 10 s and more) whenever the longest id
+has another width, and reads them in Python at 0.1 ms per id. Here ids are passed as one array of code points both ways.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numba import njit
 from numba.typed import Dict as TypedDict
 from numba.typed import List as TypedList
 
-__all__ = ["table", "typed_dict"]
+__all__ = ["build_typed_dict", "read_typed_dict"]
 
 Codes = np.ndarray[Any, np.dtype[np.uint32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """{query_id: {doc_id: value}} as ranx keeps it.
+def build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
+    """Return {query_id: {doc_id: value}} as the typed dict that ranx keeps.
 
     Args:
-        rows: query_id, doc_id and a number, each (query, document) once; whole numbers stay whole.
-        query_ids: every query, those without a row too; at least one.
+        rows: query_id, doc_id and a number, each (query, document) once; whole numbers stay integers.
+        query_ids: all queries, also those without a row; at least one.
     """
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
@@ -36,21 +36,21 @@ def typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
     codes = np.frombuffer("".join(docs).encode("utf-32-le"), dtype=np.uint32)
     counts = sizes.get_column("size").fill_null(0).cast(pl.Int64).to_numpy()
     lengths = docs.str.len_chars().cast(pl.Int64).to_numpy()
-    return _filled(TypedList(query_ids), counts, codes, lengths, values.to_numpy())
+    return _fill_typed_dict(TypedList(query_ids), counts, codes, lengths, values.to_numpy())
 
 
-def table(of_queries: Any, value: str) -> pl.DataFrame:
-    """query_id, doc_id and the number (`value`, Float64) of every entry of a typed dict."""
-    codes, lengths, values, sizes = _flat(of_queries)
+def read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
+    """Return query_id, doc_id and the number (a Float64 column named `value`) of every entry of a typed dict."""
+    codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
-    return pl.DataFrame([query_ids, _texts(codes, lengths).alias("doc_id"), pl.Series(value, values)])
+    return pl.DataFrame([query_ids, _decode_texts(codes, lengths).alias("doc_id"), pl.Series(value, values)])
 
 
-def _texts(codes: Codes, lengths: Numbers) -> pl.Series:
-    """Texts of these lengths from their code points one after the other, all at once."""
+def _decode_texts(codes: Codes, lengths: Numbers) -> pl.Series:
+    """Return texts from their lengths and the code points of all of them."""
     characters = codes.tobytes().decode("utf-32-le").encode()
-    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # of a character in UTF-8
+    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
     starts = np.concatenate([[0], np.cumsum(sizes)])
     offsets = starts[np.concatenate([[0], np.cumsum(lengths)])].astype(np.int64)
     array = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(characters))
@@ -58,7 +58,7 @@ def _texts(codes: Codes, lengths: Numbers) -> pl.Series:
 
 
 @njit(cache=True)
-def _filled(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untyped-def]  # numba infers the types
+def _fill_typed_dict(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untyped-def]  # numba infers the types
     filled = TypedDict()
     row = 0
     start = 0
@@ -74,7 +74,7 @@ def _filled(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def _flat(of_queries):  # type: ignore[no-untyped-def]  # numba infers the types
+def _unpack_typed_dict(of_queries):  # type: ignore[no-untyped-def]  # numba infers the types
     rows = 0
     characters = 0
     for docs in of_queries.values():
