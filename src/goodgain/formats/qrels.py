@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -21,6 +20,7 @@ from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
+from goodgain.formats.digest import digest_rows
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.labels import (
@@ -96,13 +96,10 @@ class Qrels(PandasFacade):
 
         The order of rows does not matter, nor what stands in column 2 where it is ignored.
         """
-        columns = ["query_id", "doc_id", pl.col("relevance").cast(pl.Float64).cast(pl.String)]
+        columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.labels is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
-        lines = self.frame.select(pl.concat_str(columns, separator="\0") + "\n").to_series()
-        lines = lines if lines.is_sorted() else lines.sort()
-        _, _, data = lines.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()
-        return hashlib.blake2b(data or b"", digest_size=4).hexdigest()
+        return digest_rows(self.frame.select(columns))
 
     @cached_property
     def fractional(self) -> float | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import narwhals as nw
-import numpy as np
 import polars as pl
 
 from goodgain.ranking.engines import move_to_engine
@@ -26,7 +25,7 @@ class Judgments:
 
     Attributes:
         query_ids: sorted; a query's number is its place.
-        labels: query, doc_id, relevance (Float64): one row per judged document.
+        labels: query, doc_id, relevance (Float64): one row per judged document, in any order.
     """
 
     query_ids: pl.Series
@@ -56,7 +55,8 @@ class Judgments:
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
         positive = self.labels.select("query", relevance).filter(pl.col("relevance") > 0)
-        ranking = positive.sort("query", "relevance", descending=[False, True])
+        # One column after the other takes less than half the time of both at once.
+        ranking = positive.sort("relevance", descending=True).sort("query", maintain_order=True)
         return ranking.insert_column(1, count_in_query(ranking.get_column("query")))
 
 
@@ -86,7 +86,8 @@ def number_judgments(qrels: pl.DataFrame) -> Judgments:
         qrels: query_id, doc_id, relevance: one row per judged document.
     """
     query_ids = qrels.get_column("query_id").unique().sort()
-    labels = _number_queries(qrels, query_ids).select("query", "doc_id", pl.col("relevance").cast(pl.Float64))
+    columns = ("doc_id", pl.col("relevance").cast(pl.Float64))
+    labels = qrels.select(_find_numbers(qrels.get_column("query_id"), query_ids), *columns)
     return Judgments(query_ids, labels)
 
 
@@ -162,14 +163,20 @@ def _number_rows(*by: str) -> nw.Expr:
 
 def _number_queries(frame: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
     """The rows of these queries, with the queries' numbers in place of their ids; the rows of a query together."""
-    runs = frame.get_column("query_id").rle().struct.unnest()
+    query = _find_numbers(frame.get_column("query_id"), query_ids)
+    rows = frame.drop("query_id").with_columns(query)
+    if query.null_count():
+        rows = rows.filter(pl.col("query").is_not_null())
+    together = rows.get_column("query").rle().struct.field("value").is_unique().all()
+    return rows if together else rows.sort("query", maintain_order=True)
+
+
+def _find_numbers(column: pl.Series, query_ids: pl.Series) -> pl.Series:
+    """The places of texts among these, null where they are not among them; looked up once where equal ones follow."""
+    runs = column.rle().struct.unnest()
     numbers = pl.DataFrame({"value": query_ids, "query": pl.int_range(len(query_ids), dtype=pl.UInt32, eager=True)})
-    numbered = runs.join(numbers, on="value", how="left", maintain_order="left").get_column("query")
-    of_rows = np.repeat(numbered.fill_null(len(query_ids)).to_numpy(), runs.get_column("len").to_numpy())
-    rows = frame.drop("query_id").with_columns(pl.Series("query", of_rows, dtype=pl.UInt32))
-    if numbered.null_count():
-        rows = rows.filter(pl.col("query") < len(query_ids))
-    return rows if runs.get_column("value").is_unique().all() else rows.sort("query", maintain_order=True)
+    found = runs.join(numbers, on="value", how="left", maintain_order="left")
+    return found.select(pl.col("query").repeat_by("len").explode()).to_series()
 
 
 def _find_labels(rows: pl.DataFrame, labels: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
