@@ -117,12 +117,12 @@ class GoodGainMeasure(ir_measures.Measure):
             raise MeasureError(
                 f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2"
             )
-        choices = self._choices()
+        choices = self._find_choice()
         if choices is not None and name == choices.parameter and value not in choices.values:
             known = " or ".join(map(repr, choices.values))
             raise MeasureError(f"{self.NAME}({name}={value!r}): {name} is {known}")
 
-    def _choices(self) -> Choice[Value] | None:
+    def _find_choice(self) -> Choice[Value] | None:
         value = self.declaration.value
         return value if isinstance(value, Choice) else None
 

@@ -67,12 +67,12 @@ class _AtCutoff:
     sums: dict[str, pl.Expr] = field(default_factory=dict)
 
     def total(self, x: pl.Expr) -> pl.Expr:
-        return self._column(x.sum()).fill_null(0)  # a query without any row
+        return self._add_column(x.sum()).fill_null(0)  # a query without any row
 
     def highest(self, x: pl.Expr) -> pl.Expr:
-        return self._column(x.max())
+        return self._add_column(x.max())
 
-    def _column(self, x: pl.Expr) -> pl.Expr:
+    def _add_column(self, x: pl.Expr) -> pl.Expr:
         name = f"{self.name} {len(self.sums)}"
         self.sums[name] = x
         return pl.col(name)

@@ -145,12 +145,12 @@ class RankedScores:
             return queries.join(pl.concat(self._labelled), on="query_id", how="left", maintain_order="left").fill_null(
                 0
             )
-        sums = pl.concat(self._sums) if self._sums else _no_rows(["query", *self.plan.sums.names])
-        retrieved = pl.concat(self._retrieved) if self._retrieved else _no_rows(["query", "NumRet"])
+        sums = pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names])
+        retrieved = pl.concat(self._retrieved) if self._retrieved else _make_empty(["query", "NumRet"])
         return self.plan.finish_values(self._judged, retrieved, sums, self.plan.sum_ideals(self.judgments))
 
 
-def _no_rows(names: Sequence[str]) -> pl.DataFrame:
+def _make_empty(names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(schema={name: pl.UInt32 if name == "query" else pl.Float64 for name in names})
 
 
