@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import goodgain as gg
-from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, pair_type
+from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
@@ -164,7 +164,7 @@ def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
 def type_of(pair: Pair) -> str | None:
     """The type whose row decides the pair; None where the types of the two cannot be one thing."""
     first, second = (canonical_name(str(side.get("type") or GENERIC.name)) for side in (pair.first, pair.second))
-    row = pair_type(*(name if name in TYPES else GENERIC.name for name in (first, second)))
+    row = find_pair_type(*(name if name in TYPES else GENERIC.name for name in (first, second)))
     return None if row is None else row.name
 
 

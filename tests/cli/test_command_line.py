@@ -94,9 +94,13 @@ def test_a_classic_run_gives_exactly_what_the_ir_measures_command_gives(tmp_path
             check=True,
         ).stdout
         ours, err = goodgain("evaluate", *files, *measures, *options)
-        assert dict(line.split("\t") for line in ours.splitlines()) == dict(
-            line.split("\t") for line in theirs.splitlines()
-        )
+        found, wanted = (dict(line.split("\t") for line in printed.splitlines()) for printed in (ours, theirs))
+        if options == ["-p", "4"]:
+            assert found == wanted
+        else:  # the last digit is the order of additions
+            assert {name: float(value) for name, value in found.items()} == pytest.approx(
+                {name: float(value) for name, value in wanted.items()}, abs=1e-12
+            )
         assert "notice" not in err
 
 

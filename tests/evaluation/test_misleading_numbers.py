@@ -227,7 +227,7 @@ def test_whole_labels_stay_whole_for_the_hosts(tmp_path: Path) -> None:
     qrels = gg.read_qrels(QRELS)
     assert qrels.frame.schema["relevance"] == pl.Int64
     found = ir_measures.calc_aggregate([nDCG @ 10], qrels.frame.to_pandas(), {"q": {"a": 1.0}})
-    assert found[nDCG @ 10] == gg.evaluate(QRELS, {"q": {"a": 1.0}}, "nDCG@10")["nDCG@10"]
+    assert found[nDCG @ 10] == pytest.approx(gg.evaluate(QRELS, {"q": {"a": 1.0}}, "nDCG@10")["nDCG@10"], abs=1e-12)
     gg.write_qrels(qrels, tmp_path / "qrels.jsonl")
     assert json.loads((tmp_path / "qrels.jsonl").read_text().splitlines()[0])["relevance"] == 3
     assert gg.read_qrels({"q": {"a": 2.2, "b": 1}}).frame.schema["relevance"] == pl.Float64

@@ -102,7 +102,7 @@ def test_every_example_has_the_expected_values() -> None:
     for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
         for run in sorted(folder.glob("*.run")):
             with no_notices():
-                qrels, ranking = gg.read_qrels(folder / "qrels.txt"), gg.read_run(run).flattened("seen")
+                qrels, ranking = gg.read_qrels(folder / "qrels.txt"), gg.read_run(run).flatten("seen")
                 wanted = gg.evaluate(qrels, gg.read_run(run), [m for m in WITH_PROVIDER if m.NAME != "RBP"]).mean()
             measures = [parse_measure(name) for name in wanted]
             found = aggregate_values(measures, score_ranking(measures, ranking, qrels.frame))
