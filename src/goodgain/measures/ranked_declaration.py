@@ -146,9 +146,10 @@ class Sums:
             rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
                 each of `rels`.
         """
+        if self.windows:  # narwhals refuses to add no column to a lazy frame
+            rows = rows.with_columns(**self.windows)
         return (
-            rows.with_columns(**self.windows)
-            .select("query", **self.summed, **self.highest)
+            rows.select("query", **self.summed, **self.highest)
             .group_by("query")
             .agg(*(nw.col(name).sum() for name in self.summed), *(nw.col(name).max() for name in self.highest))
         )

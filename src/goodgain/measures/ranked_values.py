@@ -52,7 +52,9 @@ class RankedPlan:
             judged: `Judgments.count_judged` with the thresholds `sums.rels`, as a frame of the same engine.
         """
         present = rows.collect_schema().names()
-        rows = rows.with_columns(nw.col("k").alias(name) for name in self.positions if name not in present)
+        same_as_k = [nw.col("k").alias(name) for name in self.positions if name not in present]
+        if same_as_k:
+            rows = rows.with_columns(*same_as_k)
         if self.sums.rels:
             counts = judged.select("query", *(name_relevant(rel) for rel in sorted(self.sums.rels)))
             rows = rows.join(counts, on="query", how="left")
@@ -115,8 +117,9 @@ class RankedScores:
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
-        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
-        self._sums.append(self.plan.sum_rows(rows, judged).to_native())
+        # One plan takes two thirds of the time of step after step: Polars finds what measures have in common.
+        rows, judged = (nw.from_native(frame.lazy()) for frame in (table.rows, self._judged))
+        self._sums.append(self.plan.sum_rows(rows, judged).to_native().collect())
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
