@@ -18,6 +18,7 @@ from ir_measures.measures import registry
 import goodgain as gg
 from goodgain.classic.scores import Classic, HostScores
 from goodgain.measures import MEASURES
+from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
 from goodgain.measures.ranked_values import score_ranking
 from tests.support.counts import how_many
@@ -152,6 +153,7 @@ def test_every_ordered_pair_of_hosts_has_the_values_that_each_has_alone(kind: st
     wanted = {}
     for measure in variants():
         with suppress(gg.MeasureError):
+            check_parameters(measure)
             wanted |= ask([measure])
     wrong = []
     for pair in itertools.permutations(wanted, 2):
