@@ -77,7 +77,7 @@ def test_what_was_compiled_from_other_sources_is_not_used(kept: Path, tmp_path: 
     assert counted(**own) == [2, 0, 0, 0, 0, 0]
     assert counted(**own) == [2, 1, 1, 1, 1, 1]
     path = (
-        sources / "goodgain" / "batches" / "kernels" / "fields.py"
+        sources / "goodgain" / "batches" / "kernels" / "bytes_of_fields.py"
     )  # the kernels are in other files, which stay as they are
     path.write_text(path.read_text("utf-8").replace("NEWLINE, PLUS, MINUS", "PLUS, NEWLINE, MINUS"), "utf-8")
     assert counted(**own)[0] == 0

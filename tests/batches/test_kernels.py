@@ -10,11 +10,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches.blocks import TextBlock
 from goodgain.batches.query_batches import _rank_documents
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, index_judgments, scan_text
 from goodgain.batches.text_ranking import tabulate_scan
+from goodgain.batches.whole_query_blocks import TextBlock
 from goodgain.counting.ledger import tally
 from goodgain.ranking.flattening import Ranking, rank_run
 from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking

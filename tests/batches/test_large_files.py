@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.batches import run_file, text_counting
-from goodgain.batches.blocks import text_blocks
 from goodgain.batches.run_file import RunFile
+from goodgain.batches.whole_query_blocks import text_blocks
 from goodgain.cli.program import program
 from goodgain.files.content import Content, read_bytes
 from goodgain.files.opening import open_stream

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import polars as pl
 
-from goodgain.batches.blocks import TextBlock
 from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.batches.text_counting import Scan, index_judgments, scan_text
 from goodgain.batches.text_ranking import tabulate_scan
+from goodgain.batches.whole_query_blocks import TextBlock
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run

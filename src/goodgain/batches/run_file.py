@@ -14,8 +14,8 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.batches.blocks import TextBlock, table_blocks, text_blocks
 from goodgain.batches.kernels.compiling import kernels
+from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
 from goodgain.files.opening import COMPRESSED, compression, container, stem
 from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used, find_columns

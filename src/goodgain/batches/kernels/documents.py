@@ -28,7 +28,7 @@ empty slot in error.
 from typing import Any, NamedTuple
 
 from goodgain.batches.kernels.arguments import Hashes, Ints, step
-from goodgain.batches.kernels.fields import first_slot, same
+from goodgain.batches.kernels.bytes_of_fields import first_slot, same
 
 __all__ = ["Documents", "add_document", "add_judged", "find_document"]
 

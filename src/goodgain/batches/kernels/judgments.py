@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from goodgain.batches.kernels.arguments import Floats, Hashes, Ints, ReadOnlyBytes, ReadOnlyFloats, ReadOnlyInts, step
-from goodgain.batches.kernels.fields import first_slot, hashed, same
+from goodgain.batches.kernels.bytes_of_fields import first_slot, hashed, same
 
 __all__ = ["Judgments", "number_ids", "number_of", "sort_judgments"]
 

@@ -1,6 +1,6 @@
 """The loop over the lines of plain TREC text: each iteration's results, first occurrences and good documents.
 
-A line is read (`lines`), its document looked up among those of the query (`documents`), and counted in the row of the tally
+A line is read (`line_fields`), its document looked up among those of the query (`documents`), and counted in the row of the tally
 for its query and iteration. A line that is not plain ends the loop, and the readers in `formats` judge it.
 """
 
@@ -18,10 +18,10 @@ from goodgain.batches.kernels.arguments import (
     ReadOnlyInts,
     step,
 )
+from goodgain.batches.kernels.bytes_of_fields import NEWLINE
 from goodgain.batches.kernels.documents import Documents, add_document, add_judged, find_document
-from goodgain.batches.kernels.fields import NEWLINE
 from goodgain.batches.kernels.judgments import Judgments, number_of
-from goodgain.batches.kernels.lines import NO_LINE, is_empty, read_line
+from goodgain.batches.kernels.line_fields import NO_LINE, is_empty, read_line
 
 __all__ = ["FIRSTS", "FULL", "REFUSED", "Found", "Queries", "Tally", "copy_texts", "count_lines", "scan_lines"]
 

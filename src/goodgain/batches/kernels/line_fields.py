@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodgain.batches.kernels.arguments import step
-from goodgain.batches.kernels.fields import (
+from goodgain.batches.kernels.bytes_of_fields import (
     MINUS,
     NEWLINE,
     NINE,
