@@ -117,9 +117,9 @@ class RankedScores:
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
-        # One plan takes two thirds of the time of step after step: Polars finds what measures have in common.
-        rows, judged = (nw.from_native(frame.lazy()) for frame in (table.rows, self._judged))
-        self._sums.append(self.plan.sum_rows(rows, judged).to_native().collect())
+        # Step after step: a plan takes a sixth less time, but keeps no order of rows, so that sums differ in the last digit.
+        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
+        self._sums.append(self.plan.sum_rows(rows, judged).to_native())
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
