@@ -194,7 +194,7 @@ def test_the_ledger_is_made_once_for_each_threshold(monkeypatch: pytest.MonkeyPa
         made.extend(options["rels"])
         return quiet(*args, **options)
 
-    monkeypatch.setattr(metrics, "counted", first)
+    monkeypatch.setattr(metrics, "count_with_notices", first)
     monkeypatch.setattr(metrics, "count", later)
     ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), ["ndcg@10", "cg", "srr@2", "sre", "cg-l3", "rag@1-l3", "num_iter"])
     assert made == [2, 3]
