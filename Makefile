@@ -33,6 +33,7 @@ check: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/classic.py
 	$(BIN)/python benchmarks/growth.py --profile
 	$(BIN)/python benchmarks/ranx_host.py
 	$(BIN)/python benchmarks/comparing.py

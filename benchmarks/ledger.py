@@ -1,7 +1,7 @@
 """All ten measures from text files, beside what Polars needs to read three columns of the run.
 
-Each job is a process of its own, in turn, several times; a job prints its seconds (after the imports) and its peak
-memory. Quote the ratio, not the seconds.
+Each job is a process of its own, in turn, several times; a job prints its seconds (after the imports), the seconds of
+all processors together, and its peak memory. Quote the ratio, not the seconds.
 
 The data is made in a process of its own too, and this one imports no more than Python: Linux counts the peak of the
 process that starts another one as the other one's.
@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 TEN = "CG RG DCGG DRG AvgGain@3 RAG DRAG SRE SRR IterationsForAllGoodResults"
 
@@ -35,7 +36,7 @@ start()
 goodgain.evaluate(qrels, run, "{TEN}")
 """,
     "goodgain, and nDCG@10 RR@10 R@100": f"""
-import goodgain, ir_measures, pytrec_eval
+import goodgain
 start()
 goodgain.evaluate(qrels, run, "{TEN} nDCG@10 RR@10 R@100")
 """,
@@ -43,13 +44,23 @@ goodgain.evaluate(qrels, run, "{TEN} nDCG@10 RR@10 R@100")
 FRAME = """
 import json, resource, sys, time
 qrels, run = sys.argv[1:]
+note = ""
 def start():
     global began
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
 {job}
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps([time.perf_counter() - began, peak]))
+taken = time.perf_counter() - began[0], time.process_time() - began[1]
+print(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, note]))
 """
+
+
+class Measured(NamedTuple):
+    """What one run of a job took: seconds, those of all processors together, peak bytes; and what it has to say."""
+
+    seconds: float
+    cpu: float
+    peak: float
+    note: str = ""
 
 
 def data(queries: int, labels: int) -> tuple[Path, Path]:
@@ -60,11 +71,22 @@ def data(queries: int, labels: int) -> tuple[Path, Path]:
     return Path(qrels), Path(run)
 
 
-def measured(job: str, qrels: Path, run: Path) -> tuple[float, float]:
-    """Seconds and peak bytes of one run of a job."""
+def measured(job: str, qrels: Path, run: Path) -> Measured:
+    """Run a job once, in a process of its own."""
     command = [sys.executable, "-c", FRAME.format(job=job), str(qrels), str(run)]
-    seconds, peak = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return seconds, peak
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return Measured(*json.loads(printed.splitlines()[-1]))
+
+
+def measured_in_turn(jobs: dict[str, str], qrels: Path, run: Path, *, times: int) -> dict[str, Measured]:
+    """Run jobs in turn, once more than asked for: the first round warms the file cache. Medians of the others."""
+    rounds = [{name: measured(job, qrels, run) for name, job in jobs.items()} for _ in range(times + 1)][1:]
+    return {
+        name: Measured(
+            *(statistics.median(one[name][k] for one in rounds) for k in range(3)), note=rounds[-1][name].note
+        )
+        for name in jobs
+    }
 
 
 def main() -> None:
@@ -75,19 +97,15 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5)
     options = parser.parse_args()
     qrels, run = data(options.queries, options.labels)
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in JOBS}
-    for _ in range(options.times + 1):  # the first round warms the file cache
-        for name, job in JOBS.items():
-            found[name].append(measured(job, qrels, run))
+    found = measured_in_turn(JOBS, qrels, run, times=options.times)
     size = run.stat().st_size
-    peer = statistics.median(seconds for seconds, _ in next(iter(found.values()))[1:])
+    peer = next(iter(found.values())).seconds
     print(f"{options.queries:,} queries, {size / 1e6:,.0f} MB of run\n")
-    print("| job | seconds (median) | times the first | peak / file |")
-    print("|---|---|---|---|")
-    for name, runs in found.items():
-        seconds = statistics.median(seconds for seconds, _ in runs[1:])
-        peak = statistics.median(peak for _, peak in runs[1:])
-        print(f"| {name} | {seconds:.2f} | {seconds / peer:.1f} | {peak / size:.1f} |")
+    print("| job | seconds (median) | of all processors | times the first | peak / file |")
+    print("|---|---|---|---|---|")
+    for name, job in found.items():
+        times, peak = job.seconds / peer, job.peak / size
+        print(f"| {name} | {job.seconds:.2f} | {job.cpu:.2f} | {times:.1f} | {peak:.1f} |")
 
 
 if __name__ == "__main__":
