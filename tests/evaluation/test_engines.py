@@ -69,6 +69,16 @@ def test_only_the_ledger_or_a_ranking_leaves_the_engine(engine: str) -> None:
     checks.only_small_tables_leave(LAZY[engine])
 
 
+@pytest.mark.parametrize("engine", [engine for engine in LAZY if engine != "polars lazy"])  # which works in memory
+def test_classic_measures_are_the_same_and_no_ranking_leaves_the_engine(engine: str) -> None:
+    checks.classic_measures_agree_and_no_ranking_leaves(LAZY[engine])
+
+
+@pytest.mark.parametrize("engine", LAZY)
+def test_infinite_scores_are_ranked_as_in_memory(engine: str) -> None:
+    checks.infinite_scores_are_ranked_as_in_memory(LAZY[engine])
+
+
 @pytest.mark.parametrize("engine", LAZY)
 def test_a_lazy_run_is_told_of_as_one_in_memory(engine: str) -> None:
     checks.a_lazy_run_is_told_of_as_one_in_memory(LAZY[engine])

@@ -100,6 +100,14 @@ def test_only_the_ledger_or_a_ranking_leaves_spark(put: Put) -> None:
     checks.only_small_tables_leave(put, _rows_out_of_spark)
 
 
+def test_classic_measures_are_the_same_and_no_ranking_leaves_spark(put: Put) -> None:
+    checks.classic_measures_agree_and_no_ranking_leaves(put, _rows_out_of_spark)
+
+
+def test_infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
+    checks.infinite_scores_are_ranked_as_in_memory(put)
+
+
 @contextmanager
 def _rows_out_of_spark() -> Iterator[list[int]]:
     """The number of rows that PySpark itself hands over, whoever asks it."""

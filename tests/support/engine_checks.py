@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from random import Random
 from typing import Any
 from unittest import mock
 
@@ -21,9 +22,13 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.counting.ledger import count
 from goodgain.measures import MEASURES
+from goodgain.measures.names import parse_measure
+from goodgain.measures.ranked_values import RankedScores, score_ranking
 from goodgain.ranking.flattening import ORDERS
+from goodgain.ranking.ranking_table import tabulate_on_engine
 from tests.evaluation.test_against_oracle import random_case
 from tests.support.random_runs import Case
+from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
 
 Put = Callable[[pl.DataFrame], Any]
@@ -226,6 +231,47 @@ def counted_rows() -> Iterator[list[int]]:
         mock.patch.object(nw.LazyFrame, "collect", collect_narwhals),
     ):
         yield heights
+
+
+THREE = ("nDCG@10", "RR@10", "R@100")  # trec_eval's order of ties, and msmarco's
+OTHERS = ("RR", "AP(rel=2)", "nDCG(dcg='exp-log2')@5", "Judged@3", "NumRet", "nDCG(judged_only=True)@3")
+
+
+def odd_rankings() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Run and qrels with all that makes engines differ: ties, scores beyond 32 bits, -0.0, ids in other scripts.
+
+    Queries have one iteration, which keeps its scores; every fourth has its documents again in a second one.
+    """
+    case = make_case(Random(5), queries=60, labels=(*WHOLE, -1, *FRACTIONAL))
+    first = case.ranking.with_columns(iteration=pl.lit(1, pl.Int64), score=pl.col("score").clip(-1e300, 1e300))
+    again = first.filter(pl.col("query_id").cast(pl.Int64) % 4 == 0).with_columns(iteration=pl.lit(2, pl.Int64))
+    return pl.concat([first, again]).select("query_id", "iteration", "doc_id", "score"), case.qrels
+
+
+def classic_measures_agree_and_no_ranking_leaves(put: Put, counting: Callable[[], Any] = counted_rows) -> None:
+    """A row for each query is all that leaves the engine, for each of three measures alone and for all of them."""
+    run, qrels = odd_rankings()
+    given, queries = put(run), run["query_id"].n_unique()
+    for names in (*THREE, THREE, (*THREE, *OTHERS)):
+        with no_notices():
+            here = gg.evaluate(qrels, run, names)
+            with counting() as heights:
+                there = gg.evaluate(qrels, given, names)
+        assert_frame_equal(there.per_query, here.per_query, rel_tol=1e-12, abs_tol=1e-12)
+        assert there.mean() == pytest.approx(here.mean(), abs=1e-12, rel=1e-12)
+        most = max(heights)
+        # Of the ledger, a row for each query and iteration.
+        assert queries <= most <= run.select("query_id", "iteration").n_unique() < len(run) / 3
+
+
+def infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
+    """A run with infinite scores is refused; a ranking may have them."""
+    case = make_case(Random(6), queries=60, labels=(*WHOLE, -1, *FRACTIONAL))
+    assert case.ranking["score"].is_infinite().any()
+    measures = [parse_measure(name) for name in (*THREE, *OTHERS)]
+    there = RankedScores(measures, case.qrels)
+    there.add(tabulate_on_engine(put(case.ranking), there.judgments, positions=there.plan.positions))
+    assert_frame_equal(there.finish(), score_ranking(measures, case.ranking, case.qrels), rel_tol=1e-12, abs_tol=1e-12)
 
 
 def only_small_tables_leave(put: Put, counting: Callable[[], Any] = counted_rows) -> None:
