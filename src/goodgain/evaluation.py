@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -94,17 +95,19 @@ def score_run(
     sorted_measures = _Families.of(asked, provider)
     check_iterations(searched, sorted_measures.good_gain)
     found: _Values | None = None
-    with suppress(ScatteredQueriesError):
-        found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider)
-    if found is None:  # outside the handler: the error would hold all of the first attempt
-        found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
+    with ThreadPoolExecutor(1) as beside:
+        digest = beside.submit(lambda: judged.digest)  # takes a fifth of a second for a million labels
+        with suppress(ScatteredQueriesError):
+            found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider)
+        if found is None:  # outside the handler: the error would hold all of the first attempt
+            found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
     warn_if_misleading(found.coverage, labels=judged.labels)
     values, of_hosts = _make_finite(found.values), _make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | aggregate_values(sorted_measures.ranked, values)
     means |= {str(measure): _mean(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _sign(found, judged, sorted_measures, order=order),
+        _sign(found, judged, sorted_measures, order=order) | {"qrels": digest.result()},
         values,
         of_hosts,
     )
@@ -155,27 +158,28 @@ def _score_batches(
 ) -> _Values:
     """Count and score a run, batch by batch."""
     rels, by_iteration = families.rels, qrels.labels is not None
-    good_gain = BatchScores(families.good_gain, count_pools(qrels.frame, rels=rels, labels=qrels.labels), rels)
-    ranked = RankedScores(families.ranked, qrels.largest)
-    hosts = HostScores(families.hosts, qrels.frame.get_column("query_id").unique(), provider=provider)
+    pools = count_pools(qrels.frame, rels=rels, labels=qrels.labels)
+    good_gain = BatchScores(families.good_gain, pools, rels)
+    ranked = RankedScores(families.ranked, qrels.largest) if families.ranked else None
+    hosts = HostScores(families.hosts, pools.get_column("query_id").to_list(), provider=provider)
     labels = QrelsByQuery(qrels)
-    needs_documents = bool(families.hosts or (families.ranked and by_iteration))
+    needs_documents = bool(families.hosts or (ranked and by_iteration))
     request = None
-    if families.ranked or families.hosts:
-        judgments = ranked.judgments if families.ranked and not by_iteration else None
-        request = RankingRequest(order, needs_documents, judgments, ranked.plan.positions)
+    if ranked or families.hosts:
+        judgments = ranked.judgments if ranked and not by_iteration else None
+        request = RankingRequest(order, needs_documents, judgments, ranked.plan.positions if ranked else ())
     for batch in query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered):
         good_gain.add(batch.tally)
-        if batch.table is not None:
+        if ranked and batch.table is not None:
             ranked.add(batch.table)
         if needs_documents and batch.ranking is not None:
             of_batch = labels.take(batch)
             if families.hosts:
                 hosts.add(of_batch, batch.ranking)
-            if families.ranked and by_iteration:
+            if ranked and by_iteration:
                 ranked.add_labelled(batch.ranking, of_batch)
     values, coverage = good_gain.finish()
-    if families.ranked:
+    if ranked:
         values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
     rest = labels.take_rest() if families.hosts else qrels.frame.clear()
     return _Values(values, hosts.finish(rest), coverage)
@@ -227,7 +231,7 @@ def _make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 def _mean(values: pl.Series) -> float | None:
     """Compensated, over queries in sorted order: the same on every engine and for every order of rows."""
-    return None if values.null_count() else math.fsum(values) / len(values)
+    return None if values.null_count() else math.fsum(values.to_list()) / len(values)
 
 
 def _mean_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | None]:

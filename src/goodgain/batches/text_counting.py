@@ -60,25 +60,19 @@ def index_judgments(qrels: pl.DataFrame) -> Judgments:
     Raises:
         ImportError: numba cannot be loaded, or cannot compile the loop.
     """
-    compiled = kernels()
+    numbered = qrels.lazy().select("query_id", row=pl.int_range(pl.len(), dtype=pl.get_index_type()))
+    queries = numbered.group_by("query_id").agg("row").collect()
+    rows = queries.get_column("row").explode()  # those of each query together
+    query_starts = np.concatenate([[0], queries.get_column("row").list.len().cum_sum()]).astype(np.int64)
+    query_slots = np.full(1 << (2 * queries.height).bit_length(), -1, np.int64)
+    query_ids, doc_ids = _lay_out(queries.get_column("query_id")), _lay_out(qrels.get_column("doc_id").gather(rows))
+    labels = qrels.get_column("relevance").gather(rows).cast(pl.Float64).to_numpy(writable=True)
+    compiled = kernels()  # waits while another thread loads numba
     from goodgain.batches.kernels.judgments import Judgments  # loads numba
 
-    rows = qrels.height
-    query_text, query_offsets = _lay_out(qrels.get_column("query_id"))
-    doc_text, doc_offsets = _lay_out(qrels.get_column("doc_id"))
-    numbers, query_rows = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    about: int = qrels.select(pl.col("query_id").approx_n_unique()).item()
-    room, count = 1 << (2 * about).bit_length(), -1
-    while count < 0:
-        room *= 2
-        query_slots = np.full(room, -1, np.int64)
-        count = compiled.number_ids(query_text, query_offsets, query_slots, numbers, query_rows)
-    judgments = Judgments(
-        query_text, query_offsets, query_rows, query_slots, np.zeros(count + 2, np.int64), doc_text,
-        starts=np.empty(rows, np.int64), lengths=np.empty(rows, np.int64),
-        hashes=np.empty(rows, np.uint64), labels=np.empty(rows),
-    )  # fmt: skip
-    compiled.sort_judgments(numbers, doc_offsets, qrels.get_column("relevance").cast(pl.Float64).to_numpy(), judgments)
+    hashes = np.empty(qrels.height, np.uint64)
+    judgments = Judgments(*query_ids, query_slots, query_starts, *doc_ids, hashes, labels)
+    compiled.hash_ids(judgments)
     return judgments
 
 

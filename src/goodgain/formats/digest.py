@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import polars as pl
 
 __all__ = ["digest_rows"]
 
-_ROWS = 2**16  # at a time, so that their hashes stay in the processor's cache
+_ROWS = 2**13  # at a time, so that their hashes stay in the processor's cache
 _LONG = 1024  # bytes of a text that is hashed by itself first: the words of all others are hashed side by side
+_WORD = 8  # bytes
 
 
 def digest_rows(rows: pl.DataFrame) -> str:
@@ -27,22 +29,24 @@ def digest_rows(rows: pl.DataFrame) -> str:
     >>> digest_rows(rows) == digest_rows(rows.reverse()) != digest_rows(rows.with_columns(relevance=1.0))
     True
     """
-    total = 0
-    for part in rows.iter_slices(_ROWS):
-        hashes: Any = np.zeros(part.height, np.uint64)
-        for column in part.iter_columns():
-            hashes = _mix(hashes ^ (_hash_texts(column) if column.dtype == pl.String else _take_bits(column)))
-        total += int(hashes.sum(dtype=np.uint64))
-    return hashlib.blake2b((total % 2**64).to_bytes(8, "little"), digest_size=4).hexdigest()
+    hashes: Any = np.zeros(rows.height, np.uint64)
+    for column in rows:
+        hash_rows = _hash_texts(column) if column.dtype == pl.String else _take_bits(column)
+        for start in range(0, rows.height, _ROWS):
+            part = hashes[start : start + _ROWS]
+            part[:] = _mix(part ^ hash_rows(start, start + len(part)))
+    total = int(hashes.sum(dtype=np.uint64))
+    return hashlib.blake2b(total.to_bytes(8, "little"), digest_size=4).hexdigest()
 
 
-def _take_bits(numbers: pl.Series) -> Any:
-    """The bits of numbers as 64-bit floats; -0.0 is 0.0."""
-    return (numbers.cast(pl.Float64).to_numpy() + 0.0).view(np.uint64)
+def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
+    """Return a function of two rows: the bits of the numbers between them as 64-bit floats; -0.0 is 0.0."""
+    floats: Any = numbers.cast(pl.Float64).to_numpy()
+    return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
 
 
-def _hash_texts(texts: pl.Series) -> Any:
-    """A hash of the UTF-8 bytes of each text, eight bytes of all texts at a time."""
+def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
+    """Return a function of two rows: a hash of the UTF-8 bytes of each text between them."""
     is_long = texts.str.len_bytes() > _LONG
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]
@@ -50,23 +54,29 @@ def _hash_texts(texts: pl.Series) -> Any:
     array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = array.buffers()
     begins: Any = np.frombuffer(offsets, np.int64)[: len(array) + 1]
-    lengths = np.diff(begins)
-    padded = (data.to_pybytes() if data else b"") + bytes(8)
+    padded = np.zeros(begins[-1] + _WORD, np.uint8)
+    padded[: begins[-1]] = np.frombuffer(data or b"", np.uint8)[: begins[-1]]
     # The word that begins at each byte of the text, without a copy of them.
-    words: Any = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded, strides=(1,))
-    hashes: Any = _mix(lengths.astype(np.uint64))
-    rows, done = np.flatnonzero(lengths), 0
-    while len(rows):
-        beyond = 8 * (8 - np.minimum(lengths[rows] - done, 8)).astype(np.uint64)  # bits of the text that follows
-        word = words[begins[rows] + done] << beyond
-        hashes[rows] = _mix(hashes[rows] ^ word)
-        done += 8
-        rows = rows[lengths[rows] > done]
-    return hashes
+    words: Any = np.ndarray(len(padded) - _WORD + 1, np.dtype("<u8"), padded, strides=(1,))
+
+    def hash_rows(start: int, end: int) -> Any:
+        at, lengths = begins[start:end], np.diff(begins[start : end + 1])
+        hashes: Any = _mix(lengths.astype(np.uint64))
+        for done in range(0, int(lengths.max(initial=0)), _WORD):  # eight bytes of all texts at a time
+            rows: Any = np.flatnonzero(lengths > done)
+            rows = slice(None) if len(rows) == len(lengths) else rows
+            beyond = _WORD - np.minimum(lengths[rows] - done, _WORD)  # bytes of the text that follows
+            hashes[rows] = _mix(hashes[rows] ^ (words[at[rows] + done] << (8 * beyond).astype(np.uint64)))
+        return hashes
+
+    return hash_rows
 
 
 def _mix(values: Any) -> Any:
     """Numbers of 64 bits to others, one to one, so that every bit depends on all of them (splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    values = values ^ (values >> np.uint64(30))
+    values *= np.uint64(0xBF58476D1CE4E5B9)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(0x94D049BB133111EB)
+    values ^= values >> np.uint64(31)
+    return values

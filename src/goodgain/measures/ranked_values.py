@@ -209,7 +209,7 @@ def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFra
     found = {}
     for measure in measures:
         column = values.get_column(str(measure))
-        total = math.fsum(column)  # exact summation: the same value for every order of the queries
+        total = math.fsum(column.to_list())  # exact summation: the same value for every order of the queries
         summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
         found[str(measure)] = total if summed else total / len(column)
     return found

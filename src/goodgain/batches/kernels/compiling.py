@@ -21,8 +21,7 @@ class Kernels(NamedTuple):
 
     count_lines: Callable[..., int]
     copy_texts: Callable[..., int]
-    number_ids: Callable[..., int]
-    sort_judgments: Callable[..., int]
+    hash_ids: Callable[..., int]
     scan_lines: Callable[..., int]
 
 

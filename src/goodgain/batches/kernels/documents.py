@@ -62,8 +62,10 @@ def add_judged(documents: Any, base: int, judgments: Any, query: int) -> int:
         slot = first_slot(judgments.hashes[judgment], len(documents.slots))
         while documents.slots[slot] >= base:  # all are different: the first empty slot will do
             slot = _next(documents, slot)
-        at, start, length = judgment - first, judgments.starts[judgment], judgments.lengths[judgment]
-        add_document(documents, slot, base, at, start, length, judgments.hashes[judgment], judgment)
+        start, next_start = judgments.doc_offsets[judgment], judgments.doc_offsets[judgment + 1]
+        add_document(
+            documents, slot, base, judgment - first, start, next_start - start, judgments.hashes[judgment], judgment
+        )
     return end - first  # type: ignore[no-any-return]  # an int64
 
 

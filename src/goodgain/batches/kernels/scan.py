@@ -148,10 +148,7 @@ def scan_lines(
 def _begin_query(queries: Any, query: int, text: Any, line: Any, judgments: Any, documents: Any, base: int) -> int:
     """Enter a query, and the documents that it has labels for; say how many these are, or -1 where there is no room."""
     queries.start[query], queries.length[query], queries.rising[query] = line.query, line.query_length, 0
-    judged = number_of(
-        text, line.query, line.query_length, line.query_hash,
-        judgments.query_text, judgments.query_offsets, judgments.query_slots, judgments.query_rows,
-    )  # fmt: skip
+    judged = number_of(text, line.query, line.query_length, line.query_hash, judgments)
     return 0 if judged < 0 else add_judged(documents, base, judgments, judged)
 
 
