@@ -217,7 +217,9 @@ def _rank_scan(scan: Scan, firsts: pl.DataFrame, request: RankingRequest) -> _Bl
 def _rank_documents(scan: Scan, firsts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return what `rank_run` returns for rows in order, and in how many queries ranks contradict scores."""
     named = firsts.select("query", "iteration", "rank", "score", line="row", doc_id=scan.read_doc_ids(firsts))
-    numbered = scan.queries.select("iterations", "rising", all="results").with_columns(query=pl.int_range(pl.len()))
+    numbered = scan.queries.select(
+        "rising", all="results", one_iteration=pl.col("iterations") == 1, query=pl.int_range(pl.len())
+    )
     found = rescore(named, numbered)
     query_ids = scan.queries.get_column("query_id").gather(found.ranking.get_column("query"))
     return found.ranking.select(query_ids, "doc_id", "score"), found.contradicting

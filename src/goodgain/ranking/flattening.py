@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.ranking.positions import count_in_query
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [
@@ -68,18 +70,23 @@ class Ranking(NamedTuple):
 def rank_run(run: pl.DataFrame, *, order: str) -> Ranking:
     """Rank as `flatten_run` does, and count how often ranks contradict scores."""
     check_order(order)
-    rows = run.with_columns(query=_query_numbers(run)).with_row_index("line")
-    iterations = rows.select("query", "iteration").unique().group_by("query").agg(iterations=pl.len())
+    rows = _sort_rows(run.with_columns(query=_query_numbers(run)).with_row_index("line"))
+    iterated = _queries_where(rows, pl.col("iteration") != pl.col("iteration").shift(1))
     if order == "last":
         rows = rows.filter(pl.col("iteration") == pl.col("iteration").max().over("query"))
-    results = _sort_results(rows.filter(pl.col("doc_id") != EMPTY_DOC))
-    rising = _rising_queries(results)
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    same_iteration = pl.col("iteration") == pl.col("iteration").shift(1)
+    rising = _queries_where(results, same_iteration & (pl.col("score") > pl.col("score").shift(1)))
     if order == "interleaved":
         position = pl.int_range(pl.len()).over("query", "iteration")
         results = results.with_columns(position=position).sort("query", "position", "iteration")
-    queries = results.group_by("query").agg(all=pl.len()).join(iterations, on="query")
-    rising = queries.select("query").join(rising, on="query", how="semi").with_columns(rising=pl.lit(True))
-    found = rescore(_first_occurrences(results), queries.join(rising, on="query", how="left"))
+    queries = results.select(pl.col("query").rle()).unnest("query").rename({"value": "query", "len": "all"})
+    described = queries.with_columns(
+        one_iteration=~pl.col("query").is_in(iterated.implode()), rising=pl.col("query").is_in(rising.implode())
+    )
+    # Polars groups the documents of one query after the other, in a third of the time that it takes for all at once.
+    is_first = results.select(pl.col("doc_id").is_first_distinct().over("query")).to_series()
+    found = rescore(results.filter(is_first), described)
     return Ranking(found.ranking.select(run.columns), found.contradicting)
 
 
@@ -87,26 +94,30 @@ def rescore(firsts: pl.DataFrame, queries: pl.DataFrame) -> Ranking:
     """Score first occurrences, which come in the order of their ranking, so that scores give the same order.
 
     Args:
-        firsts: query (numbers in the order the ranking is to have), iteration, doc_id, rank, score, line, and more.
-        queries: query, iterations (how many), all (results, repeats among them), rising (whether a better rank in an
-            iteration has a lower score; null for no).
+        firsts: query (ascending numbers), iteration, doc_id, rank, score, line, and more; those of a query in the order
+            of their ranking.
+        queries: query, one_iteration (whether it has no more), all (results, repeats among them), rising (whether a
+            better rank in an iteration has a lower score).
     """
-    counted = queries.join(firsts.group_by("query").agg(kept=pl.len()), on="query").with_columns(
-        as_it_stands=(pl.col("iterations") == 1) & (pl.col("all") == pl.col("kept"))
+    query = firsts.get_column("query")
+    kept = pl.DataFrame({"query": query}).select(pl.col("query").rle()).unnest("query")
+    counted = kept.rename({"value": "query", "len": "kept"}).join(
+        queries, on="query", how="left", maintain_order="left"
     )
-    place = pl.int_range(1, pl.len() + 1).over("query")
-    asis = pl.col("as_it_stands")
-    ranking = (
-        firsts.join(counted.select("query", "kept", "as_it_stands"), on="query", how="left", maintain_order="left")
-        .with_columns(
-            rank=pl.when(asis).then("rank").otherwise(place),
-            score=pl.when(asis).then("score").otherwise((pl.col("kept") + 1 - place).cast(pl.Float64)),
-            iteration=pl.when(asis).then("iteration").otherwise(1),
-            place=pl.when(asis).then("line").otherwise(place),
-        )
-        .sort("query", "place")
+    counted = counted.with_columns(as_it_stands=pl.col("one_iteration") & (pl.col("all") == pl.col("kept")))
+    of_rows = pl.Series(np.repeat(np.arange(counted.height), counted.get_column("kept").to_numpy()))
+    asis = counted.get_column("as_it_stands").gather(of_rows)
+    place = count_in_query(query)
+    after = counted.get_column("kept").cast(pl.Int64).gather(of_rows) + 1 - place
+    ranking = firsts.with_columns(
+        rank=pl.when(asis).then("rank").otherwise(place),
+        score=pl.when(asis).then("score").otherwise(after.cast(pl.Float64)),
+        iteration=pl.when(asis).then("iteration").otherwise(1),
+        place=pl.when(asis).then("line").otherwise(place),
     )
-    return Ranking(ranking, counted.filter(~asis & pl.col("rising")).height)
+    if len(_queries_where(ranking, pl.col("place") < pl.col("place").shift(1))):
+        ranking = ranking.sort("query", "place")
+    return Ranking(ranking, counted.filter(~pl.col("as_it_stands") & pl.col("rising")).height)
 
 
 def warn_if_scores_contradict(queries: int) -> None:
@@ -147,37 +158,24 @@ def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _query_numbers(run: pl.DataFrame) -> pl.Series:
     """Number the queries in their order of appearance, cheaply where the rows of a query stand together."""
-    query_ids = run.get_column("query_id")
-    if query_ids.rle().struct.field("value").is_unique().all():
-        return query_ids.rle_id()
+    runs = run.get_column("query_id").rle().struct.unnest()
+    if runs.get_column("value").is_unique().all():
+        return pl.Series(np.repeat(np.arange(runs.height, dtype=np.uint32), runs.get_column("len").to_numpy()))
     rows = run.select("query_id").with_row_index("line")
     return rows.select(pl.col("line").min().over("query_id")).to_series()
 
 
-def _sort_results(results: pl.DataFrame) -> pl.DataFrame:
+def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Sort by query, iteration, rank, line. Most files are sorted, and to see that takes less time than to sort."""
     key = ["query", "iteration", "rank", "line"]
     behind, equal = pl.lit(False), pl.lit(True)
     for column in map(pl.col, key):
         behind |= equal & (column < column.shift(1))
         equal &= column == column.shift(1)
-    return results.sort(key) if results.select(behind.any()).item() else results
+    return rows.sort(key) if rows.select(behind.any()).item() else rows
 
 
-def _rising_queries(results: pl.DataFrame) -> pl.DataFrame:
-    """Return the queries in which a score is above that of the rank before it in the same iteration."""
-    same = (pl.col("query") == pl.col("query").shift(1)) & (pl.col("iteration") == pl.col("iteration").shift(1))
-    return results.filter(same & (pl.col("score") > pl.col("score").shift(1))).select("query").unique()
-
-
-def _first_occurrences(results: pl.DataFrame) -> pl.DataFrame:
-    """Return the first row of each document of a query, in the order of the rows."""
-    first = (
-        results.lazy()
-        .with_row_index("row")
-        .group_by("query", "doc_id")
-        .agg(pl.col("row").min())
-        .select(pl.col("row").sort())
-        .collect(engine="streaming")  # in less time and memory than unique() takes
-    )
-    return results[first.get_column("row")]
+def _queries_where(rows: pl.DataFrame, condition: pl.Expr) -> pl.Series:
+    """Return the queries in which a condition on a row and the row before it, both of the query, holds."""
+    same_query = pl.col("query") == pl.col("query").shift(1)
+    return rows.lazy().filter(same_query & condition).select(pl.col("query").unique()).collect().to_series()
