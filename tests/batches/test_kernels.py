@@ -18,6 +18,7 @@ from goodgain.batches.whole_query_blocks import TextBlock
 from goodgain.counting.ledger import tally
 from goodgain.ranking.flattening import Ranking, rank_run
 from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
+from tests.support.counts import how_many
 from tests.support.tables import no_notices
 
 RELS = (1.8, 2.0)
@@ -203,3 +204,18 @@ def test_a_last_line_without_an_end_is_a_line() -> None:
 def test_qrels_in_any_order_of_queries_give_the_same() -> None:
     shuffled = gg.read_qrels(QRELS.frame.sample(fraction=1, shuffle=True, seed=2).select(pl.exclude("iteration")))
     assert compared(b"".join(lines(Random(4))), shuffled)
+
+
+def test_scores_are_the_floats_nearest_to_their_decimals() -> None:
+    random = Random(15)
+    scores = ["0.1", "-0", "+.5", "7.", "123456789012345e22", "999999999999999e-22", "1e23", "9007199254740993", "4.35"]
+    for _ in range(how_many(500, full=5_000)):
+        digits = str(random.randint(0, 10 ** random.randint(1, 18)))
+        point = random.randint(0, len(digits))
+        power = random.choice(["", f"e{random.randint(-25, 25)}"])
+        scores.append(f"{random.choice(['', '-'])}{digits[:point]}.{digits[point:]}{power}")
+    judgments = index_judgments(QRELS.frame)
+    for score in scores:  # one by one: Polars reads all scores of a text that has one the loop does not read
+        scan = scan_text(f"q 1 d 1 {score} t\n".encode(), judgments, rels=RELS, first=1, with_ranking=True)
+        assert scan is not None and scan.firsts is not None
+        assert scan.firsts.item(0, "score") == float(score)

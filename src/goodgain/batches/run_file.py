@@ -53,7 +53,7 @@ class RunFile:
     first: int
     is_text: bool
     has_iterations: bool
-    block: int = 32 * 2**20
+    block: int = 16 * 2**20
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()

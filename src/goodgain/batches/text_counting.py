@@ -100,15 +100,13 @@ def scan_text(
     """
     if not text.endswith(b"\n"):
         text += b"\n"
-    separator = separator_of(text)
-    scores = _read_scores(text, separator) if with_ranking else np.empty(0)
-    if scores is None or not _is_utf8(text):
+    if not _is_utf8(text):
         return None
     data = np.frombuffer(text, np.uint8)
-    found = _scan_lines(data, ord(separator), first, judgments, np.array(rels, np.float64), scores)
+    found = _scan_lines(text, data, first, judgments, np.array(rels, np.float64), with_ranking=with_ranking)
     if found is None:
         return None
-    queries, tally, firsts, in_order = found
+    queries, tally, firsts, scores, in_order = found
     query_ids = _copy_texts(data, queries.start, queries.length)
     if not query_ids.is_unique().all():
         return None
@@ -130,23 +128,30 @@ def scan_text(
 
 
 def _scan_lines(
-    data: Any, separator: int, first: int, judgments: Judgments, rels: Any, scores: Any
-) -> tuple[Queries, Tally, Any, bool] | None:
-    """Return the tables that `scan_lines` fills, and whether all rows are in order; None where it refuses the text."""
-    from goodgain.batches.kernels.scan import FULL, Queries, Tally
+    text: bytes, data: Any, first: int, judgments: Judgments, rels: Any, *, with_ranking: bool
+) -> tuple[Queries, Tally, Any, Any, bool] | None:
+    """Return the tables that `scan_lines` fills, scores, and whether all rows are in order; None where it refuses the text."""
+    from goodgain.batches.kernels.scan import FULL, INEXACT, Queries, Tally
 
-    found = _allocate_tables(kernels().count_lines(data), len(rels), with_firsts=len(scores) > 0)
-    room, rows = _ROOM, FULL
-    while rows == FULL:
-        rows = kernels().scan_lines(data, separator, first, judgments, rels, scores, _allocate_documents(room), found)
-        room *= 8
-    if rows < 0 or (len(scores) > 0 and rows != len(scores)):
+    separator, lines = separator_of(text), kernels().count_lines(data)
+    found = _allocate_tables(lines, len(rels), with_firsts=with_ranking)
+    scores, room, rows = np.full(lines if with_ranking else 0, np.nan), _ROOM, FULL
+    while rows in (FULL, INEXACT):  # each time from the first line
+        documents = _allocate_documents(room)
+        rows = kernels().scan_lines(data, ord(separator), first, judgments, rels, scores, documents, found)
+        if rows == FULL:
+            room *= 8
+        elif rows == INEXACT:
+            scores = _read_scores(text, separator)
+            if scores is None or len(scores) != lines:
+                return None
+    if rows < 0:
         return None
     query_count, tally_count, first_count, in_order = found.filled.tolist()
     # Copies, because Polars would use the arrays as they are and keep all of `found` in memory.
     queries = Queries(*(column[:query_count].copy() for column in found.queries))
     tally = Tally(*(column[:tally_count].copy() for column in found.tally))
-    return queries, tally, found.firsts[:first_count], bool(in_order)
+    return queries, tally, found.firsts[:first_count], scores, bool(in_order)
 
 
 def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
@@ -198,10 +203,7 @@ def _build_firsts(firsts: Any, judgments: Judgments, scores: Any) -> pl.DataFram
 
 
 def _read_scores(text: bytes, separator: str) -> Any:
-    """Return the score of every row, read by Polars as in all readers of text; None where Polars cannot read them.
-
-    Every reader of text here lets Polars parse scores, so that a file has the same scores in whatever way it is read.
-    """
+    """Return the score of every row, read by Polars as in all readers of text; None where Polars cannot read them."""
     schema = {name: pl.Float64 if name == "score" else pl.String for name in RUN_TEXT.fields}
     column = RUN_TEXT.fields.index("score")
     try:
@@ -211,7 +213,7 @@ def _read_scores(text: bytes, separator: str) -> Any:
     except pl.exceptions.PolarsError:
         return None
     scores = frame.to_series()
-    return None if scores.null_count() else scores.to_numpy()
+    return None if scores.null_count() else scores.to_numpy(writable=True)
 
 
 def _is_utf8(text: bytes) -> bool:

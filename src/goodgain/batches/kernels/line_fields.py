@@ -19,7 +19,7 @@ from goodgain.batches.kernels.bytes_of_fields import (
     byte_at,
     digits,
     field,
-    number_end,
+    number,
     repeated,
 )
 
@@ -39,6 +39,7 @@ class Line(NamedTuple):
         column2, column2_length, is_word, iteration: what column 2 has, whether that is a word, and the iteration.
         doc, doc_length, doc_hash: the doc id.
         rank: column 4.
+        score: column 5; NaN where it has more digits than `number` reads.
         tag, tag_length: column 6.
     """
 
@@ -55,11 +56,12 @@ class Line(NamedTuple):
     doc_length: int
     doc_hash: Any
     rank: int
+    score: float
     tag: int
     tag_length: int
 
 
-NO_LINE = Line(-1, False, 0, 0, _NO_HASH, 0, 0, False, 0, 0, 0, _NO_HASH, 0, 0, 0)
+NO_LINE = Line(-1, False, 0, 0, _NO_HASH, 0, 0, False, 0, 0, 0, _NO_HASH, 0, 0.0, 0, 0)
 
 
 @step
@@ -98,7 +100,7 @@ def read_line(text: Any, start: int, separator: int, before: Any, first_iteratio
     if rank_length == 0 or rank_length > _DIGITS or byte_at(text, end) != separator:
         return NO_LINE
 
-    end = number_end(text, end + 1)
+    end, score = number(text, end + 1)
     if end < 0 or byte_at(text, end) != separator:
         return NO_LINE
 
@@ -109,7 +111,7 @@ def read_line(text: Any, start: int, separator: int, before: Any, first_iteratio
         return NO_LINE
     return Line(
         end + 1, is_new, start, query_length, query_hash, column2, column2_length, is_word, iteration,
-        doc, doc_length, doc_hash, rank, tag, tag_length,
+        doc, doc_length, doc_hash, rank, score, tag, tag_length,
     )  # fmt: skip
 
 

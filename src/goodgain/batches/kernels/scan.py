@@ -10,6 +10,7 @@ import numpy as np
 
 from goodgain.batches.kernels.arguments import (
     Bytes,
+    Floats,
     FloatsTable,
     Ints,
     IntsTable,
@@ -23,10 +24,22 @@ from goodgain.batches.kernels.documents import Documents, add_document, add_judg
 from goodgain.batches.kernels.judgments import Judgments, number_of
 from goodgain.batches.kernels.line_fields import NO_LINE, is_empty, read_line
 
-__all__ = ["FIRSTS", "FULL", "REFUSED", "Found", "Queries", "Tally", "copy_texts", "count_lines", "scan_lines"]
+__all__ = [
+    "FIRSTS",
+    "FULL",
+    "INEXACT",
+    "REFUSED",
+    "Found",
+    "Queries",
+    "Tally",
+    "copy_texts",
+    "count_lines",
+    "scan_lines",
+]
 
-REFUSED = -1  #: a line is not plain, or there are more lines than scores
+REFUSED = -1  #: a line is not plain
 FULL = -2  #: there is no room for the documents of a query
+INEXACT = -3  #: a score is needed that the loop cannot read
 _ZERO: Any = np.int64(0)  # for a literal 0 numba would compile the steps that take it once more
 
 
@@ -95,18 +108,19 @@ def scan_lines(
     first_iteration: int,
     judgments: Judgments,
     rels: ReadOnlyFloats,
-    scores: ReadOnlyFloats,
+    scores: Floats,
     documents: Documents,
     found: Found,
 ) -> int:
-    """Read the lines of a run into `found`, and say how many there are; or REFUSED, or FULL.
+    """Read the lines of a run into `found`, and say how many there are; or REFUSED, FULL or INEXACT.
 
     Args:
         text: the run; its last byte is a newline.
         separator: the byte between fields.
         first_iteration: the iteration of a query that has one word in column 2.
         judgments, rels: the labels, and the thresholds of the tally.
-        scores: of each line; empty where no ranking is wanted, and then no firsts are filled.
+        scores: of each line, NaN where the loop is to read it and fill it in; empty where no ranking is wanted, and then
+            no firsts are filled.
         documents, found: an empty table of documents; tables with room for a row per line.
     """
     queries, tally, firsts, filled = found
@@ -116,8 +130,12 @@ def scan_lines(
     while start < len(text):
         before = line
         line = read_line(text, start, separator, before, first_iteration)
-        if line.end < 0 or (len(scores) > 0 and lines == len(scores)):
+        if line.end < 0:
             return REFUSED
+        if len(scores) > 0 and np.isnan(scores[lines]):
+            scores[lines] = line.score
+            if np.isnan(line.score):
+                return INEXACT
         if line.is_new:
             _count_documents(documents, count, judgments.labels, rels, tally)
             base += count
