@@ -34,6 +34,7 @@ def outputs(notebook: Any) -> list[str]:
     return [o.get("text") or d.get("text/markdown") or d["text/plain"] for o, d in zip(shown, data, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_is_stored_in_it(path: Path) -> None:
     assert outputs(executed(path)) == outputs(nbformat.read(path, as_version=4))

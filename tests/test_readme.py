@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -13,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from goodgain.measures import MEASURES
+from tests.support.command import run_command
 from tests.support.tables import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith("goodgain ")]
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
+#: A new process of ranx compiles its metrics, which takes 15 seconds.
+MARKED = [pytest.param(code, marks=pytest.mark.slow) if "ranx" in code else code for code in PYTHON]
 
 
 @pytest.fixture
@@ -29,11 +31,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def output(command: str, folder: Path) -> str:
-    arguments = shlex.split(command, comments=True)[1:]
-    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        [sys.executable, "-m", "goodgain", *arguments], cwd=folder, capture_output=True, text=True, env=environment
-    )
+    done = run_command(*shlex.split(command, comments=True)[1:], cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -59,7 +57,7 @@ def test_the_picture_is_what_is_printed(checkout: Path) -> None:
     assert output(COMMANDS[0], checkout).split() == picture.split()
 
 
-@pytest.mark.parametrize("code", PYTHON)
+@pytest.mark.parametrize("code", MARKED)
 def test_python_of_the_readme_runs(code: str, checkout: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -60,6 +60,7 @@ def test_a_later_process_loads_what_was_compiled(kept: Path) -> None:
     assert counted(NUMBA_CACHE_DIR=str(kept)) == [2, *[1] * len(Kernels._fields)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", ["empty", "cut", "other"])
 def test_what_is_kept_and_damaged_is_compiled_and_kept_anew(kept: Path, ending: str, damage: str) -> None:
@@ -70,6 +71,7 @@ def test_what_is_kept_and_damaged_is_compiled_and_kept_anew(kept: Path, ending: 
     assert counted(NUMBA_CACHE_DIR=str(kept)) == [2, *[1] * len(Kernels._fields)]
 
 
+@pytest.mark.slow
 def test_what_was_compiled_from_other_sources_is_not_used(kept: Path, tmp_path: Path) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(Path(goodgain.__file__).parent, sources / "goodgain", ignore=shutil.ignore_patterns("__pycache__"))
@@ -83,6 +85,7 @@ def test_what_was_compiled_from_other_sources_is_not_used(kept: Path, tmp_path: 
     assert counted(**own)[0] == 0
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_it_is_compiled_each_time(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("not a folder")
@@ -100,6 +103,7 @@ def test_where_nothing_can_be_kept_it_is_compiled_each_time(tmp_path: Path) -> N
     assert (done.stdout, done.stderr) == ("5.0\n", "")
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_all_count(tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         started = [pool.submit(counted, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(3)]

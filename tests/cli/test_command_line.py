@@ -19,15 +19,15 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures.ranked import RANKED_MEASURES
+from tests.support.command import COMMAND, run_command
 from tests.support.tables import ROOT, SESSIONS
 
 EXAMPLE = ROOT / "qrels_examples" / "guideline"
 QRELS, RUN = EXAMPLE / "qrels.txt", EXAMPLE / "agent.run"
-COMMAND = [sys.executable, "-m", "goodgain"]
 
 
 def goodgain(*arguments: object, status: int = 0) -> tuple[str, str]:
-    done = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = run_command(*arguments)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout, done.stderr

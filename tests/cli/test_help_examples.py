@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import click
 import pytest
 
 from goodgain.cli.program import program
+from tests.support.command import run_command
+from tests.support.counts import EVERYTHING
 from tests.support.tables import ROOT
 
 COMMANDS = {"goodgain": program} | {f"goodgain {name}": command for name, command in program.commands.items()}
@@ -38,13 +41,19 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run_example(example: str, checkout: Path) -> subprocess.CompletedProcess[str]:
+    if EVERYTHING or not set("|<>;&*").isdisjoint(example):  # as typed, in a shell
+        environment = os.environ | {"PATH": f"{checkout / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.run(example, shell=True, cwd=checkout, env=environment, capture_output=True, text=True)
+    return run_command(*shlex.split(example)[1:], cwd=checkout)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_ends_with_two_examples_that_run(name: str, checkout: Path) -> None:
     examples = read_examples(name, COMMANDS[name])
     assert len(examples) == 2
-    environment = os.environ | {"PATH": f"{checkout / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     for example in examples:
         before = set(checkout.iterdir())
-        done = subprocess.run(example, shell=True, cwd=checkout, env=environment, capture_output=True, text=True)
+        done = run_example(example, checkout)
         assert done.returncode == 0, f"{example}\n{done.stderr}"
         assert done.stdout or set(checkout.iterdir()) > before, example

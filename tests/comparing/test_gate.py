@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import ir_measures
@@ -16,16 +14,13 @@ from goodgain.comparing.comparison import compare
 from goodgain.comparing.gate import check_requirements, parse_requirement
 from goodgain.errors import InputError, MeasureError
 from tests.comparing.test_comparison import EXAMPLES, many, quietly
+from tests.support.command import run_command
 
-SOURCE = str(Path(__file__).parents[2] / "src")
 REDUNDANCY = EXAMPLES / "redundancy"
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    code = "from goodgain.cli import main; main()"
-    env = os.environ | {"PYTHONPATH": SOURCE}
-    argv = [sys.executable, "-c", code, "compare", *map(str, arguments)]
-    return subprocess.run(argv, capture_output=True, text=True, env=env, check=False)
+    return run_command("compare", *arguments)
 
 
 def redundancy(*arguments: str, first: str = "lean", second: str = "repeating") -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from tests.cli.test_command_line import COMMAND, goodgain
+from tests.cli.test_command_line import goodgain
+from tests.support.command import COMMAND
 from tests.support.tables import no_notices
 
 RUN = {"q": {"d": 1.0, "e": 2.0}}

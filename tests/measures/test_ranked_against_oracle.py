@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from goodgain.measures.ranked import takes
 from goodgain.measures.ranked_values import score_ranking
 from tests.support import ranking_oracle
+from tests.support.counts import how_many
 from tests.support.ranking_cases import (
     BELOW_ZERO,
     BY_GDEVAL,
@@ -40,7 +41,7 @@ def expected(case: RankedCase) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=how_many(10, full=30))
 @given(any_case)
 def test_values_equal_the_oracles(case: RankedCase) -> None:
     assert all(takes(measure) for measure in ALL)
@@ -53,7 +54,7 @@ def test_values_equal_the_oracles(case: RankedCase) -> None:
             assert ((found[name] - wanted[name]).abs() <= 1e-12).all(), name
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=how_many(4, full=10))
 @given(any_case, st.integers(0, 2**32).map(Random))
 def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:
     ranking, qrels = (frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels))

@@ -1,0 +1,48 @@
+"""The goodgain command: a process of its own in `make test-all`, and a call in the process of the tests in `make test`.
+
+A process takes a second to start, and most tests of the command are about what it prints. What only a process shows (pipes,
+terminals, signals, environment variables) is tested with one always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from unittest import mock
+
+from goodgain.cli import main
+from tests.support.counts import EVERYTHING
+
+__all__ = ["COMMAND", "run_command"]
+
+COMMAND = [sys.executable, "-m", "goodgain"]
+
+
+def run_command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does: its exit status, and what it prints on stdout and stderr."""
+    argv = [*COMMAND, *map(str, arguments)]
+    if EVERYTHING or any(argument.startswith("/dev/") for argument in argv):
+        return subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=cwd)
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["goodgain", *argv[len(COMMAND) :]]),
+        warnings.catch_warnings(),
+    ):
+        status = _call_main()
+    printed = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]  # a BytesIO
+    return subprocess.CompletedProcess(argv, status, *printed)
+
+
+def _call_main() -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
