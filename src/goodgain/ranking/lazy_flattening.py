@@ -20,6 +20,9 @@ from goodgain.schema import EMPTY_DOC, RUN
 __all__ = ["LazyRanking", "rank_in_memory", "rank_on_engine", "sort_unordered", "warn_if_tied"]
 
 _IN_ITERATION = ("query_id", "iteration")
+#: These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document in
+#: that of their score, so that there is one order whatever the engine does.
+_BY_RANK = ["rank", "doc_id", "minus_score"]
 
 
 class LazyRanking(NamedTuple):
@@ -43,8 +46,7 @@ def rank_on_engine(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
         contradicting: list[int] = []
         collect(nw.from_native(_rank_in_polars(run, order, contradicting)).select(nw.len()))
         return LazyRanking(nw.from_native(_rank_in_polars(run, order, [])), sum(contradicting), 0)
-    flagged = _rank_lazily(run, order)
-    return LazyRanking(flagged.select(_columns(run)), *_count_facts(flagged))
+    return LazyRanking(_rank_lazily(run, order), *_count_facts(run, order))
 
 
 def rank_in_memory(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
@@ -54,9 +56,8 @@ def rank_in_memory(run: nw.LazyFrame[Any], *, order: str) -> LazyRanking:
         contradicting: list[int] = []
         ranking = collect(nw.from_native(_rank_in_polars(run, order, contradicting)))
         return LazyRanking(ranking, sum(contradicting), 0)
-    flagged = collect(_rank_lazily(run, order)).sort("query_id", "rank", "doc_id")  # these engines keep no order
-    facts = _count_facts(nw.from_native(flagged.lazy()))
-    return LazyRanking(flagged.select(_columns(run)), *facts)
+    ranking = collect(_rank_lazily(run, order)).sort("query_id", "rank", "doc_id")  # these engines keep no order
+    return LazyRanking(ranking, *_count_facts(run, order))
 
 
 def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
@@ -101,28 +102,36 @@ def _columns(run: nw.LazyFrame[Any]) -> list[str]:
 
 
 def _rank_lazily(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
-    """Make the ranking, with the columns that `_count_facts` counts."""
+    """Make the ranking."""
+    results = _take_results(run, order)
+    by = ["iteration", *_BY_RANK]
+    if order == "interleaved":
+        results, by = results.with_columns(position=_count_over(*_IN_ITERATION, by=_BY_RANK)), ["position", "iteration"]
+    results = results.with_columns(seen_at=_count_over("query_id", by=by), results=_rows_over("query_id"))
+    first = nw.col("seen_at").min().over("query_id", "doc_id")
+    firsts = results.with_columns(first=first).filter(nw.col("seen_at") == nw.col("first"))
+    placed = firsts.with_columns(
+        kept=_rows_over("query_id"), place=_count_over("query_id", by=["seen_at"])
+    ).with_columns(as_it_stands=nw.col("one_iteration") & (nw.col("results") == nw.col("kept")))
+    as_it_stands, place = nw.col("as_it_stands"), nw.col("place")
+    rescored = (nw.col("kept") + 1 - place).cast(nw.Float64)
+    ranking = placed.with_columns(
+        rank=nw.when(as_it_stands).then(nw.col("rank")).otherwise(place),
+        score=nw.when(as_it_stands).then(nw.col("score")).otherwise(rescored),
+        iteration=nw.when(as_it_stands).then(nw.col("iteration")).otherwise(nw.lit(1)).cast(nw.Int64),
+    )
+    return ranking.select(_columns(run))
+
+
+def _take_results(run: nw.LazyFrame[Any], order: str) -> nw.LazyFrame[Any]:
+    """Take the rows that the ranking is made of, with rank, score, and whether the query has one iteration only."""
     last = nw.col("iteration").max().over("query_id")
     rows = _add_ranks_and_scores(run).with_columns(
         last=last, one_iteration=nw.col("iteration").min().over("query_id") == last
     )
     if order == "last":
         rows = rows.filter(nw.col("iteration") == nw.col("last"))
-    results = _sum_over_queries(_add_positions(rows.filter(nw.col("doc_id") != EMPTY_DOC)))
-    key = ["position", "iteration"] if order == "interleaved" else ["iteration", "position"]
-    firsts = results.with_columns(occurrence=_count_over("query_id", "doc_id", by=key)).filter(
-        nw.col("occurrence") == 1
-    )
-    placed = firsts.with_columns(kept=_rows_over("query_id"), place=_count_over("query_id", by=key)).with_columns(
-        as_it_stands=nw.col("one_iteration") & (nw.col("results") == nw.col("kept"))
-    )
-    as_it_stands, place = nw.col("as_it_stands"), nw.col("place")
-    rescored = (nw.col("kept") + 1 - place).cast(nw.Float64)
-    return placed.with_columns(
-        rank=nw.when(as_it_stands).then(nw.col("rank")).otherwise(place),
-        score=nw.when(as_it_stands).then(nw.col("score")).otherwise(rescored),
-        iteration=nw.when(as_it_stands).then(nw.col("iteration")).otherwise(nw.lit(1)).cast(nw.Int64),
-    )
+    return rows.filter(nw.col("doc_id") != EMPTY_DOC)
 
 
 def _add_ranks_and_scores(run: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -150,47 +159,40 @@ def _has_whole_ranks(run: nw.LazyFrame[Any]) -> bool:
     return not len(collect(run.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
 
 
-def _add_positions(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Add the position in the iteration, whether the score rises there, and whether the position is a guess.
+def _count_facts(run: nw.LazyFrame[Any], order: str) -> tuple[int, int]:
+    """Count queries that get new scores against their own, and results whose place is that of their doc_id.
 
-    These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document
-    in that of their score, so that there is one order whatever the engine does.
+    It is a query of its own, because it takes a third of the time that the ranking takes.
     """
-    by = ["rank", "doc_id", "minus_score"]
-    score_before, rank_before = (nw.col(name).shift(1).over(*_IN_ITERATION, order_by=by) for name in ("score", "rank"))
-    results = results.with_columns(
-        position=_count_over(*_IN_ITERATION, by=by),
+    score_before, rank_before = (nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank"))
+    neighbours = _take_results(run, order).with_columns(
         score_before=score_before,
         rank_before=rank_before,
-        rank_after=nw.col("rank").shift(-1).over(*_IN_ITERATION, order_by=by),
+        rank_after=nw.col("rank").shift(-1).over(*_IN_ITERATION, order_by=_BY_RANK),
     )
     before, after = nw.col("rank_before"), nw.col("rank_after")
     tied = (nw.col("rank") == before) | (nw.col("rank") == after)
     alone = before.is_null() & after.is_null()
-    return results.with_columns(
+    flagged = neighbours.with_columns(
         rising=_one_if(nw.col("score") > nw.col("score_before")),
         guessed=_one_if((nw.col("has_order") & tied) | ~(nw.col("has_order") | alone)),
+        one_iteration=_one_if(nw.col("one_iteration")),
+        without_order=_one_if(~nw.col("has_order")),
     )
-
-
-def _sum_over_queries(results: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Add to each result what is known of its query from all results."""
-    return results.with_columns(
-        results=_rows_over("query_id"),
-        rising=nw.col("rising").max().over("query_id"),
-        guessed=nw.col("guessed").sum().over("query_id"),
+    queries = flagged.group_by("query_id").agg(
+        nw.col("rising", "one_iteration", "without_order").max(),
+        nw.col("guessed").sum(),
+        results=nw.col("doc_id").count(),
+        documents=nw.col("doc_id").n_unique(),
     )
-
-
-def _count_facts(flagged: nw.LazyFrame[Any]) -> tuple[int, int]:
-    """Count queries that got new scores against their own, and results whose place is that of their doc_id."""
-    rescored = _one_if(~nw.col("as_it_stands"))
-    moved = _one_if(~nw.col("as_it_stands") | ~nw.col("has_order"))
-    of_first = flagged.filter(nw.col("place") == 1)  # one row a query
+    rescored = _one_if((nw.col("one_iteration") == 0) | (nw.col("results") > nw.col("documents")))
+    moved = queries.with_columns(rescored=rescored).with_columns(
+        moved=_one_if((nw.col("rescored") == 1) | (nw.col("without_order") == 1))
+    )
     found = collect(
-        of_first.select(
-            contradicting=(nw.col("rising") * rescored).sum(),
-            tied=(nw.col("guessed") * moved).sum(),
+        moved.select(
+            contradicting=(nw.col("rising") * nw.col("rescored")).sum(),
+            tied=(nw.col("guessed") * nw.col("moved")).sum(),
         )
     )
     contradicting, tied = found.row(0)
