@@ -15,7 +15,7 @@ import ir_measures
 
 from goodgain.errors import MeasureError
 
-__all__ = ["check_parameters"]
+__all__ = ["Rule", "check_parameters"]
 
 #: Limit of whole numbers: the providers are C programs, whose int may have 32 bits.
 _C_INT = 2**31
