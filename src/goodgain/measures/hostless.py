@@ -5,7 +5,7 @@ Unlike the classic ones they have a value for every query of the qrels: a query 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -80,8 +80,12 @@ def _compute_rbp_residual(ranks: Ranks) -> nw.Expr:
     return (nw.lit(1.0) - known).clip(0)
 
 
-def _declare(name: str, *details: Any, **more: Any) -> RankedMeasure:
-    measure: RankedMeasure = RankedDeclaration(name, *details, family="ranked", **more).measure
+def _declare(
+    name: str, title: str, definition: str, value: Callable[[Ranks], nw.Expr], **details: Any
+) -> RankedMeasure:
+    """Declare a measure; the arguments are those of `RankedDeclaration`."""
+    declared = RankedDeclaration(name, title, definition, value, **details, family="ranked")
+    measure: RankedMeasure = declared.measure  # type: ignore[assignment]  # that of a host is for classic ones alone
     return measure
 
 

@@ -73,7 +73,7 @@ class RankedDeclaration:
         """The measure without any parameter: that of ir_measures, unless some parameter is `own`."""
         if self.host_measure is not None and not self.own:
             return self.host_measure
-        return _make_measure(self, {})
+        return _make_measure(self)
 
     @property
     def usage(self) -> str:
@@ -162,10 +162,11 @@ class RankedMeasure(ir_measures.Measure):
 def _find_measure(name: str, params: dict[str, Any]) -> ir_measures.Measure:
     from goodgain.measures.ranked import RANKED_MEASURES  # it imports this module
 
-    return RANKED_MEASURES[name].measure(**params)
+    found: ir_measures.Measure = RANKED_MEASURES[name].measure(**params)
+    return found
 
 
-def _make_measure(declared: RankedDeclaration, params: dict[str, Any]) -> RankedMeasure:
+def _make_measure(declared: RankedDeclaration) -> RankedMeasure:
     host = declared.host_measure
     kind = type(
         f"_{declared.name}",
@@ -182,7 +183,7 @@ def _make_measure(declared: RankedDeclaration, params: dict[str, Any]) -> Ranked
             "declaration": declared,
         },
     )
-    made: RankedMeasure = kind(**params)
+    made: RankedMeasure = kind()
     return made
 
 

@@ -10,7 +10,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.measures.names import parse_measure
+from goodgain.measures.names import parse_measure, parse_measures
 
 __all__ = ["Scores"]
 
@@ -49,7 +49,7 @@ class Scores:
         """The value of one measure, however it is spelled; None where a query has no value."""
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
-        name = str(parse_measure(measure) if isinstance(measure, str) else measure)
+        name = str(parse_measure(measure) if isinstance(measure, str) else parse_measures(measure)[0])
         if name not in self.means:
             raise MeasureError(f"{name} was not asked for; there are {', '.join(self.means)}")
         return self.means[name]
