@@ -165,8 +165,8 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         return measure if declared is None or measure.params else declared.measure
     if name.upper() == "DCG":
         raise MeasureError(
-            f"{name}{rest} is not used here, as its @ could be an iteration or a rank; write {DCGG.NAME}{rest} for the "
-            f"guideline's DCG@i, with @ in iterations, or {RankDCG.NAME}{rest} for the classic one, with @ in ranks"
+            f"{name} is not used here, as its @ could be an iteration or a rank; write {DCGG.NAME}{rest} for the guideline's "
+            f"DCG@i, with @ in iterations, or {RankDCG.NAME}{rest} for the classic one, with @ in ranks"
         )
     if meant:
         raise MeasureError(f"{name} can be {' or '.join(meant)}; write the one that is meant")

@@ -137,7 +137,7 @@ class RankedMeasure(ir_measures.Measure):
                 raise MeasureError(
                     f"{declared.name} takes no @k: it looks at the whole ranking; write {declared.usage}"
                 )
-            takes = ", ".join(f"{known}=" for known in declared.parameters)
+            takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
             raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
         rule = _RULES[name]
         if not rule.allows(value):
