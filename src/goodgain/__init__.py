@@ -30,6 +30,19 @@ from goodgain.measures.good_gain import (
     nCG,
     nDCGG,
 )
+from goodgain.measures.hostless import (
+    ElevenPointAP,
+    F,
+    Fallout,
+    InterpolatedPrecision,
+    RankDCG,
+    RankIDCG,
+    RBPResidual,
+    RelativeP,
+    TruncatedAP,
+    Unjudged,
+)
+from goodgain.measures.ranked import nDCG
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
@@ -69,9 +82,13 @@ __all__ = [
     "AvgGain",
     "Comparison",
     "Deduplication",
+    "ElevenPointAP",
+    "F",
+    "Fallout",
     "GoodgainError",
     "GoodgainNotice",
     "InputError",
+    "InterpolatedPrecision",
     "IterationsForAllGoodResults",
     "MeasureError",
     "NumDup",
@@ -81,8 +98,14 @@ __all__ = [
     "NumUnique",
     "NumUnjudged",
     "Qrels",
+    "RBPResidual",
+    "RankDCG",
+    "RankIDCG",
+    "RelativeP",
     "Run",
     "Scores",
+    "TruncatedAP",
+    "Unjudged",
     "__version__",
     "compare",
     "convert_traces",
@@ -91,6 +114,7 @@ __all__ = [
     "flatten",
     "ledger",
     "nCG",
+    "nDCG",
     "nDCGG",
     "read_qrels",
     "read_results",

@@ -29,6 +29,7 @@ from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
+from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
 from goodgain.measures.values import final_values, find_thresholds, running_values
@@ -127,7 +128,7 @@ class _Families(NamedTuple):
         """Sort measures; a provider that is named computes all that are not ours alone."""
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
-        ranked = [measure for measure in others if provider is None and takes(measure)]
+        ranked = [m for m in others if (provider is None or isinstance(m, RankedMeasure)) and takes(m)]
         hosts = [measure for measure in others if measure not in ranked]
         for measure in hosts:
             check_parameters(measure)

@@ -32,6 +32,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.ranked import find_declaration
 
 __all__ = ["Comparison", "compare", "direction"]
 
@@ -46,14 +47,15 @@ class Comparison(Findings):
     Attributes:
         systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
             (judged share of unique results; null without results).
-        means: measure, better (`up`, `down`), system, mean, queries.
+        means: measure, better (`up`, `down`, null), system, mean, queries.
         pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
             p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
             more_results (per query, system minus against). The verdict on system is `better` or `worse` (by direction)
             where the difference is significant, `unclear` where it is not, `equal` where all differences are zero, null
-            where there is no query. A p that does not exist is null.
+            where there is no query. A measure without a better direction has no verdict, wins, ties and losses. A p that
+            does not exist is null.
         values: query_id, measure, system, value: the values that were tested.
         baseline: the system that all others are compared with; None where all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
@@ -102,7 +104,8 @@ def compare(
     Args:
         qrels: what `read_qrels` takes.
         systems: name -> what `read_run` takes; two or more.
-        measures: names, measure objects or both. Ours know which way is better, classic ones are better when higher.
+        measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
+            only a host knows is better when higher.
         baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
         iterations: compare ours named without @ at each fixed iteration 1..iterations too, beside a query's own last.
         seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
@@ -161,9 +164,10 @@ def compare(
     )
 
 
-def direction(measure: ir_measures.Measure) -> str:
-    """Return `up` or `down`: as ours are declared, and `up` for classic measures."""
-    return measure.declaration.better if isinstance(measure, GoodGainMeasure) else "up"
+def direction(measure: ir_measures.Measure) -> str | None:
+    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows."""
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    return "up" if declared is None else declared.better
 
 
 def _check_systems(systems: Mapping[str, Any], baseline: str | None) -> dict[str, Any]:
@@ -232,7 +236,8 @@ def _list_notes(
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    return tuple(list_caveats(Facts(ours, full, full[str(NumIter)], systems, left_out)))
+    lower = [str(measure) for measure in asked if direction(measure) == "down"]
+    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, left_out)))
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

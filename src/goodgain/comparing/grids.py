@@ -9,7 +9,7 @@ from goodgain.comparing.findings import Findings
 
 __all__ = ["Cell", "Grid", "build_grids", "build_legend"]
 
-_ARROWS = {"up": "↑", "down": "↓"}
+_ARROWS = {"up": "↑", "down": "↓", None: "–"}
 _ABSENT = "–"
 
 #: Column of the systems -> its heading in a table.
@@ -52,11 +52,11 @@ def _build_means_grid(comparison: Findings, places: int) -> Grid:
     """Return a row for each measure with the best mean marked, and below them the cost of each system."""
     rows: list[list[Cell]] = []
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
-        best = _find_best(of.get_column("mean").drop_nulls().to_list(), str(better))
+        best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
         cells = [
             Cell(_format_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")
         ]
-        rows.append([Cell(f"{measure} {_ARROWS[str(better)]}"), *cells])
+        rows.append([Cell(f"{measure} {_ARROWS[better]}"), *cells])
     for name, title in _SPENT.items():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
     queries = comparison.signature["queries"]
@@ -64,9 +64,9 @@ def _build_means_grid(comparison: Findings, places: int) -> Grid:
     return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
 
 
-def _find_best(means: list[float], better: str) -> set[float]:
-    """Return the means that are best but for rounding; none where all are equal."""
-    if not means:
+def _find_best(means: list[float], better: str | None) -> set[float]:
+    """Return the means that are best but for rounding; none where all are equal, or neither direction is better."""
+    if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
     best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
@@ -95,7 +95,7 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
             else f"[{_format_signed(row['low'], places)}, {_format_signed(row['high'], places)}]",
             *(_format_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
             _format_signed(row["effect"], 2),
-            f"{row['wins']}/{row['ties']}/{row['losses']}",
+            _ABSENT if row["wins"] is None else f"{row['wins']}/{row['ties']}/{row['losses']}",
             _format_signed(row["more_iterations"], 2),
         ]
         rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
