@@ -23,7 +23,7 @@ from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.formats.run import Run, check_run_options, load_run, make_run
-from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.formats.text import RUN_TEXT, PassedOver, read_text
 from goodgain.schema import RUN
 
 __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
@@ -46,6 +46,7 @@ class RunFile:
         columns: the user's names of the columns of a Parquet file.
         likely_iteration, renamed, warned: as in `Run`.
         block: how much is read at a time, in bytes of text.
+        passed_over: what was not read of each block of text, by the byte that the block begins at.
     """
 
     path: Path
@@ -58,6 +59,7 @@ class RunFile:
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
     warned: set[str] = field(default_factory=set, compare=False)
+    passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
 
     @property
     def is_plain(self) -> bool:
@@ -110,7 +112,8 @@ class Block:
         """Read the columns as they stand."""
         if self.text is not None:
             content = Content(self.text.text(), part_of=self.file.path, offset=self.text.offset)
-            frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            frame, lines, passed_over = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            self.file.passed_over[self.text.offset] = passed_over
             return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
         opened = open_frame(self.frame, RUN)
         return opened._replace(rows=self.rows or opened.rows)

@@ -32,10 +32,10 @@ from goodgain.formats.labels import (
     keep_one_label_per_iteration,
     keep_whole_labels,
 )
-from goodgain.formats.row_origins import number_lines, quote
+from goodgain.formats.row_origins import number_lines, number_rows, quote
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table
-from goodgain.formats.text import QRELS_TEXT, read_text
+from goodgain.formats.text import QRELS_TEXT, read_text, warn_of_passed_over
 from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS
 
@@ -236,7 +236,8 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
     name = stem(path)
     if container(path) != "text":
         return name, read_table(path, QRELS, errors=errors, columns=columns), False
-    frame, lines = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)
+    frame, lines, passed_over = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)
+    warn_of_passed_over(str(path), [passed_over])
     return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
@@ -295,7 +296,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
             return not names.isdisjoint(scan(io.BytesIO(content.data)))
         except (pl.exceptions.PolarsError, OSError) as error:
             raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
-    first = next(number_lines(content), (0, b""))[1]
+    first = next((number_lines if kind == "jsonl" else number_rows)(content), (0, b""))[1]
     if kind == "jsonl":
         try:
             return not names.isdisjoint(json.loads(first))
@@ -307,8 +308,8 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
-    TREC text has white space and control characters in ids as %XX, with one notice; the other forms keep ids as they
-    are. The file appears whole or not at all.
+    TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
+    other forms keep ids as they are. The file appears whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

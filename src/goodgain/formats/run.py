@@ -22,7 +22,7 @@ from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_table
-from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.formats.text import RUN_TEXT, read_text, warn_of_passed_over
 from goodgain.ranking.engines import collect, to_lazy
 from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict
 from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
@@ -311,7 +311,8 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
     name = stem(path)
     if container(path) != "text":
         return name, read_table(path, RUN, errors=errors, columns=columns), False
-    frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
+    frame, lines, passed_over = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
+    warn_of_passed_over(str(path), [passed_over])
     return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
@@ -328,8 +329,9 @@ def has_repeats(frame: Any) -> bool:
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
     """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
-    TREC text has white space and control characters in ids as %XX, with one notice; the other forms keep ids as they
-    are. The file appears whole or not at all. Without a tag in the run, `tag` or the run's name stands in column 6.
+    TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
+    other forms keep ids as they are. The file appears whole or not at all. Without a tag in the run, `tag` or the run's
+    name stands in column 6.
 
     Raises:
         InputError: the file cannot be written.
