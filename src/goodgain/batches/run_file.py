@@ -17,8 +17,16 @@ import polars as pl
 from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
-from goodgain.files.opening import COMPRESSED, compression, container, stem
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used, find_columns
+from goodgain.files.opening import COMPRESSED, compression, container, open_stream, stem
+from goodgain.formats.column_names import (
+    Columns,
+    FoundColumns,
+    check_columns,
+    check_columns_used,
+    find_columns,
+    warn_of_understood_columns,
+)
+from goodgain.formats.delimited import find_header
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.row_origins import FrameRows, RowSource
@@ -31,6 +39,7 @@ __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 #: A file of more bytes is read in blocks; for smaller ones, blocks would save little memory.
 LARGE = 96 * 2**20
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
+_HEAD = 2**16  # bytes in which the first line of a file is
 _ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
 
 
@@ -182,7 +191,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
             compressed = compression(path)
             if path.suffix.lower() in COMPRESSED and not compressed:
                 return None
-            if size > (LARGE_COMPRESSED if compressed else LARGE):
+            if size > (LARGE_COMPRESSED if compressed else LARGE) and not _has_header(path, columns):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:
             import pyarrow.parquet as pq
@@ -191,6 +200,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
             names = metadata.schema.to_arrow_schema().names
             found = find_columns(names, RUN, columns, label=str(path))
             if metadata.num_rows and set(RUN.required) <= set(found.names.values()):
+                warn_of_understood_columns(found, str(path))
                 return RunFile(
                     path,
                     gaps,
@@ -202,3 +212,9 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
                     renamed=found.renamed,
                 )
     return None
+
+
+def _has_header(path: Path, columns: Columns) -> bool:
+    """Tell whether text is a CSV or TSV file with a header, which is read at once."""
+    with open_stream(path) as file:
+        return find_header(Content(file.read(_HEAD)), path, columns) is not None

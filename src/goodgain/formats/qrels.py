@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +19,14 @@ from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
+from goodgain.formats.column_names import (
+    Columns,
+    check_columns,
+    check_columns_used,
+    find_columns,
+    warn_of_understood_columns,
+)
+from goodgain.formats.delimited import find_header
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
@@ -34,8 +41,8 @@ from goodgain.formats.labels import (
 )
 from goodgain.formats.row_origins import number_lines, number_rows, quote
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table
-from goodgain.formats.text import QRELS_TEXT, read_text, warn_of_passed_over
+from goodgain.formats.tables import read_file
+from goodgain.formats.text import QRELS_TEXT
 from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS
 
@@ -202,6 +209,7 @@ def load_qrels(
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
     name, (source_frame, rows, found), is_text = _open_source(source, errors, check_columns(columns))
+    warn_of_understood_columns(found, rows.label)
     if not is_text:
         if labels is None and "iteration" in source_frame.collect_schema().names():
             source_frame = source_frame.with_columns(_ignore_column_2(source_frame.collect_schema()["iteration"]))
@@ -234,11 +242,7 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
     if not _exists(path):
         return str(source), open_frame(_ir_datasets_qrels(str(source)), QRELS), False
     name = stem(path)
-    if container(path) != "text":
-        return name, read_table(path, QRELS, errors=errors, columns=columns), False
-    frame, lines, passed_over = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)
-    warn_of_passed_over(str(path), [passed_over])
-    return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+    return name, *read_file(path, QRELS, errors=errors, columns=columns)
 
 
 def _ignore_column_2(found: Any) -> nw.Expr:
@@ -285,7 +289,6 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     Raises:
         InputError: the file cannot be read.
     """
-    names = {name for name, ours in (columns or {}).items() if ours == "relevance"} | {"relevance"}
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
@@ -293,16 +296,28 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     if kind in ("parquet", "arrow"):
         scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
         try:
-            return not names.isdisjoint(scan(io.BytesIO(content.data)))
+            return _are_of_qrels(scan(io.BytesIO(content.data)), columns)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
+    header = find_header(content, path, columns or {}) if kind == "text" else None
+    if header is not None:
+        return _are_of_qrels(header.names, columns)
     first = next((number_lines if kind == "jsonl" else number_rows)(content), (0, b""))[1]
     if kind == "jsonl":
         try:
-            return not names.isdisjoint(json.loads(first))
+            return _are_of_qrels(json.loads(first), columns)
         except (ValueError, TypeError, RecursionError):
             return False
     return len(first.split()) == len(QRELS_TEXT.fields)
+
+
+def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
+    """Tell whether names of columns are those of qrels: one is the relevance. By a synonym alone, it is not that of a run."""
+    names = list(names)
+    found = find_columns(names, QRELS, columns or {}, label="the file")
+    if "relevance" in found.understood.values():
+        return not {"rank", "score"} & {*names}
+    return "relevance" in found.names.values()
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:

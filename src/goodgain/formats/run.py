@@ -12,17 +12,21 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows, check_tags
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
+from goodgain.formats.column_names import (
+    Columns,
+    FoundColumns,
+    check_columns,
+    check_columns_used,
+    warn_of_understood_columns,
+)
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table
-from goodgain.formats.text import RUN_TEXT, read_text, warn_of_passed_over
+from goodgain.formats.tables import read_file
 from goodgain.ranking.engines import collect, to_lazy
 from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict
 from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
@@ -209,6 +213,7 @@ def load_run(
     if isinstance(source, Run):
         return source
     name, found, is_text = _open_source(source, errors, check_columns(columns))
+    warn_of_understood_columns(found.columns, found.rows.label)
     return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
@@ -309,11 +314,7 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
         return None, open_frame(source, RUN, columns=columns), False
     path = Path(source)
     name = stem(path)
-    if container(path) != "text":
-        return name, read_table(path, RUN, errors=errors, columns=columns), False
-    frame, lines, passed_over = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
-    warn_of_passed_over(str(path), [passed_over])
-    return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+    return name, *read_file(path, RUN, errors=errors, columns=columns)
 
 
 def has_repeats(frame: Any) -> bool:
