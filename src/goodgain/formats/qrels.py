@@ -167,14 +167,15 @@ def read_qrels(
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
     Args:
-        source: TREC text, Parquet, Arrow or JSON Lines (text and JSON Lines also .gz or .zst); a frame narwhals knows
-            with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
+        source: TREC text, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all text also .gz or .zst); a frame
+            narwhals knows with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
             {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is.
         labels: None ignores column 2, as every tool does; `iteration` takes a positive integer there for the
             iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
             a word for any.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"qid": "query_id"}.
+        columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, docno,
+            docid, did, pid, label, gain, grade and rel are understood without it, with a notice.
 
     Returns:
         A `Qrels`.

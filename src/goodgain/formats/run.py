@@ -172,15 +172,16 @@ def read_run(
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
     Args:
-        source: TREC text whose column 2 is the iteration, Parquet, Arrow or JSON Lines (text and JSON Lines also
-            .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag, whose
+        source: TREC text whose column 2 is the iteration, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all
+            text also .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag, whose
             rows stay where they are if it is lazy (Polars, DuckDB, PySpark ...); ir_measures' named tuples;
             {query_id: {doc_id: score}}; a `Run`, returned as it is.
         gaps: `close` counts the iterations of a query in their order; `empty` reads every missing number from
             `first` up to the query's largest as an iteration that searched and got nothing.
         first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}.
+        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}. qid, docno,
+            docid, did and pid are understood without it, with a notice.
 
     Returns:
         A `Run`; the iteration numbers are the file's own.
