@@ -19,6 +19,7 @@ from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations
+from goodgain.formats.text import warn_of_passed_over
 from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_engine, tabulate_ranking
 
@@ -139,6 +140,8 @@ def _count_blocks(
         yield QueryBatch(tallied, of_block.ranking, of_block.table, run)
     if not met:
         notice(f"{file.path}: {EMPTY_RUN}")
+    warn_of_passed_over(str(file.path), file.passed_over.values())
+    file.passed_over.clear()
     warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
         warn_of_missing_iterations(file)
