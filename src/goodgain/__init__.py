@@ -35,6 +35,9 @@ from goodgain.version import __version__
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
     from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.judging.pooling import pool
+    from goodgain.reporting.iteration_curves import curve
+    from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
@@ -43,6 +46,11 @@ register()
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
+    | {
+        "curve": "goodgain.reporting.iteration_curves",
+        "pool": "goodgain.judging.pooling",
+        "pr_curve": "goodgain.reporting.precision_recall",
+    }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )
 
@@ -86,12 +94,15 @@ __all__ = [
     "__version__",
     "compare",
     "convert_traces",
+    "curve",
     "deduplicate",
     "evaluate",
     "flatten",
     "ledger",
     "nCG",
     "nDCGG",
+    "pool",
+    "pr_curve",
     "read_qrels",
     "read_results",
     "read_run",
