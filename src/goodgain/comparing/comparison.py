@@ -11,6 +11,7 @@ import polars as pl
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.comparing.caveats import Facts, list_caveats
 from goodgain.comparing.findings import Findings
+from goodgain.comparing.grids import Layout
 from goodgain.comparing.matching import (
     add_context,
     build_matrices,
@@ -60,13 +61,15 @@ class Comparison(Findings):
         signature: the versions and settings that the numbers were made with.
     """
 
-    def to_text(self, form: str = "markdown", *, places: int = 4) -> str:
+    def to_text(self, form: str = "markdown", *, places: int = 4, rows: str = "measures") -> str:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
+        The table of means has a row for each measure, or with `rows="systems"` one for each system.
+
         Raises:
-            InputError: the form is unknown.
+            InputError: the form, or what the rows are, is unknown.
         """
-        return write_comparison(self, form, places=places)
+        return write_comparison(self, form, Layout(places, rows))
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()
@@ -77,7 +80,7 @@ class Comparison(Findings):
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """Yield coloured tables for a terminal: `rich.print(comparison)`."""
-        yield from render_on_terminal(self, options.max_width)
+        yield from render_on_terminal(self, options.max_width, Layout())
 
     def _repr_markdown_(self) -> str:
         return self.to_text("markdown")

@@ -30,7 +30,8 @@ __all__ = ["pr_curve"]
 
 Points = Literal["eleven", "all"]
 
-_LEVELS = pl.DataFrame({"level": range(11)}, schema={"level": pl.Int64})
+#: The eleven levels in tenths, and as recall: Polars divides by a number in two roundings, and 3 / 10 would not be 0.3.
+_LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)]})
 
 
 def pr_curve(
@@ -169,9 +170,7 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
     found = levels.with_columns(so_far=needed).join(
         hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left"
     )
-    return found.select("query_id", pl.col("level") / 10, pl.col("precision").fill_null(0.0)).rename(
-        {"level": "recall"}
-    )
+    return found.select("query_id", "recall", pl.col("precision").fill_null(0.0))
 
 
 def _average_levels(found: pl.DataFrame) -> pl.DataFrame:
