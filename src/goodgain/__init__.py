@@ -48,6 +48,9 @@ from goodgain.version import __version__
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
     from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.judging.pooling import pool
+    from goodgain.reporting.iteration_curves import curve
+    from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
@@ -56,6 +59,11 @@ register()
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
+    | {
+        "curve": "goodgain.reporting.iteration_curves",
+        "pool": "goodgain.judging.pooling",
+        "pr_curve": "goodgain.reporting.precision_recall",
+    }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )
 
@@ -109,6 +117,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert_traces",
+    "curve",
     "deduplicate",
     "evaluate",
     "flatten",
@@ -116,6 +125,8 @@ __all__ = [
     "nCG",
     "nDCG",
     "nDCGG",
+    "pool",
+    "pr_curve",
     "read_qrels",
     "read_results",
     "read_run",

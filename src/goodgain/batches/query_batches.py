@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from goodgain.formats.text import warn_of_passed_over
 from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_engine, tabulate_ranking
 
-__all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches"]
+__all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches", "tally_run"]
 
 #: Blocks that threads scan while the caller counts another one. Each holds its text in memory.
 _AHEAD = 2
@@ -94,6 +95,17 @@ def query_batches(
     else:
         blocks = partition_by_query(run) if scattered else run.blocks()
         yield from _count_blocks(run, blocks, qrels, rels, ranking)
+
+
+def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.DataFrame:
+    """Return what `counting.ledger.tally` returns for a whole run, which is read in batches.
+
+    Raises:
+        InputError: a block of the file cannot be read.
+    """
+    with suppress(ScatteredQueriesError):
+        return pl.concat([batch.tally for batch in query_batches(run, qrels, rels=rels)])
+    return pl.concat([batch.tally for batch in query_batches(run, qrels, rels=rels, scattered=True)])
 
 
 def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from goodgain.comparing.findings import Findings
 
-__all__ = ["Cell", "Grid", "build_grids", "build_legend"]
+__all__ = ["ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend"]
+
+#: What the rows of a table of means can be.
+ROWS = ("measures", "systems")
 
 _ARROWS = {"up": "↑", "down": "↓", None: "–"}
 _ABSENT = "–"
@@ -18,6 +21,13 @@ _SPENT = {
     "results": "results per query",
     "coverage": "judged share of unique results",
 }
+
+
+class Layout(NamedTuple):
+    """How tables are laid out: the number of decimals, and which of `ROWS` the rows of the means are."""
+
+    places: int = 4
+    rows: str = "measures"
 
 
 class Cell(NamedTuple):
@@ -42,10 +52,20 @@ class Grid(NamedTuple):
         rows = [row[:at] + row[at + 1 :] for row in self.rows]
         return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
 
+    def turn(self, heading: str) -> Grid:
+        """Return the table with its columns as rows, below a new first heading; it has one column of words."""
+        columns = zip(*self.rows, strict=True)
+        names = next(columns)
+        rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
+        return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
 
-def build_grids(comparison: Findings, places: int) -> list[Grid]:
+
+def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     """Return the table of means and the table of pairs."""
-    return [_build_means_grid(comparison, places), _build_pairs_grid(comparison, places)]
+    means = _build_means_grid(comparison, layout.places)
+    if layout.rows == "systems":
+        means = means.turn("system")
+    return [means, _build_pairs_grid(comparison, layout.places)]
 
 
 def _build_means_grid(comparison: Findings, places: int) -> Grid:

@@ -57,6 +57,8 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:
     """Return measures from a text of names with blanks or commas between them, a measure object, or a list; each once.
 
+    A range of iterations is one measure for each: `CG@1-3` is `CG@1 CG@2 CG@3`.
+
     With `complete=False` a measure may lack a required cutoff, as in a ledger, which shows it at every iteration.
 
     Raises:
@@ -71,7 +73,7 @@ def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_meas
     for item in _list_items(measures):
         try:
             if isinstance(item, str):
-                found[parse_measure(item, complete=complete)] = None
+                found.update((parse_measure(name, complete=complete), None) for name in _expand_range(item))
             else:
                 made = _simplify(item)
                 found[_check_measure(made) if complete else made] = None
@@ -107,6 +109,8 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
         MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
     """
     _refuse_names_of_other_tools(name)
+    if _RANGE.fullmatch(name.strip()):
+        raise MeasureError(f"{name!r} is several measures, one for each iteration, where one is expected; name one")
     try:
         node: ast.expr = ast.parse(name.strip(), mode="eval").body
         cutoff: Any = None
@@ -229,4 +233,31 @@ def _split(text: str) -> list[str]:
             start = position + 1
     if text[start:].strip():  # a bracket or quote is open: the parser of names reports it
         names.append(text[start:])
+    return names
+
+
+#: A range of iterations after @.
+_RANGE = re.compile(r"(?P<name>.*)@\s*(?P<first>[0-9]{1,12})-(?P<last>[0-9]{1,12})", re.DOTALL)
+_MOST_OF_RANGE = 1_000
+
+
+def _expand_range(name: str) -> list[str]:
+    """Return the name of one measure for each iteration of a range; any other name as it is.
+
+    >>> _expand_range("CG@1-3"), _expand_range("CG@3")
+    (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])
+    """
+    found = _RANGE.fullmatch(name.strip())
+    if found is None:
+        return [name]
+    first, last = int(found["first"]), int(found["last"])
+    if not first <= last < first + _MOST_OF_RANGE:
+        raise MeasureError(
+            f"{name!r}: a range goes from its first iteration to a later one, {_MOST_OF_RANGE:,} at most; write CG@1-3"
+        )
+    names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
+    if not isinstance(parse_measure(names[0]), GoodGainMeasure):
+        raise MeasureError(
+            f"{name!r}: a range is one of iterations, for our measures; name each cutoff: {' '.join(names[:3])}"
+        )
     return names

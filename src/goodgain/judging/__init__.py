@@ -1,0 +1,1 @@
+"""From runs to judgments: which documents are to be judged."""
