@@ -22,7 +22,7 @@ from tests.support.ranking_oracle import in_trec_evals_order
 from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
 
 EXAMPLES = ROOT / "qrels_examples"
-SEEDS = range(how_many(40, full=400))
+SEEDS = range(how_many(20, full=150))
 
 
 def count_points(ranking: list[str], relevant: set[str]) -> list[tuple[int, Fraction]]:
