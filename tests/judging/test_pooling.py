@@ -62,7 +62,7 @@ def as_found(pooled: pl.DataFrame) -> Found:
     return {(query, doc): (runs, first) for query, doc, runs, first in rows}
 
 
-@pytest.mark.parametrize("seed", range(how_many(12, full=400)))
+@pytest.mark.parametrize("seed", range(how_many(12, full=150)))
 def test_the_pool_of_random_runs_is_that_of_brute_force(seed: int) -> None:
     random = Random(seed)
     shape = Shape(results=6, documents=15, score_follows_rank=random.random() < 0.5)
@@ -205,3 +205,12 @@ def test_a_sheet_is_never_written_over_an_input_or_in_another_form(name: str, me
 def test_a_depth_that_is_not_a_number_of_results_is_an_error(k: int) -> None:
     with pytest.raises(gg.InputError, match="k="):
         gg.pool({"x": {"q": {"a": 1.0}}}, k=k)
+
+
+def test_a_column_that_looks_like_the_iteration_is_an_error_unless_the_run_is_flattened() -> None:
+    frame = pl.DataFrame({"query_id": "q", "step": [1, 2], "doc_id": ["a", "b"]})
+    with pytest.raises(gg.InputError, match="looks like the iteration"):
+        gg.pool({"x": frame}, k=1)
+    assert gg.pool({"x": frame}, k=1, columns={"step": "iteration"})["first_iteration"].to_list() == [1, 2]
+    with pytest.warns(gg.GoodgainNotice, match="x: found the column 'step'"):
+        gg.pool({"x": frame}, k=1, flattened=True)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
+import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -21,7 +22,7 @@ from tests.support.ranking_oracle import in_trec_evals_order
 from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
 
 EXAMPLES = ROOT / "qrels_examples"
-SEEDS = range(how_many(40, full=400))
+SEEDS = range(how_many(20, full=150))
 
 
 def count_points(ranking: list[str], relevant: set[str]) -> list[tuple[int, Fraction]]:
@@ -160,16 +161,15 @@ def test_a_large_file_in_blocks_gives_the_same_curve(points: str, scattered: boo
     assert_frame_equal(found, wanted, check_exact=True)
 
 
-def test_frames_of_an_engine_give_the_same_curve() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    folder = EXAMPLES / "redundancy"
-    run = gg.read_run(folder / "repeating.run")
-    rows = run.rows
-    there = duckdb.sql("select * from rows")
-    wanted = gg.pr_curve(folder / "qrels.txt", {"x": run})
-    assert rows.height
+def test_frames_of_an_engine_give_the_same_curves_and_pool() -> None:
+    qrels = EXAMPLES / "redundancy" / "qrels.txt"
+    run = gg.read_run(EXAMPLES / "redundancy" / "repeating.run")
+    here, there = {"x": run}, {"x": duckdb.from_arrow(run.rows.to_arrow())}
     with no_notices():
-        assert_frame_equal(gg.pr_curve(folder / "qrels.txt", {"x": there}), wanted, check_exact=True)
+        assert_frame_equal(gg.pr_curve(qrels, there), gg.pr_curve(qrels, here), check_exact=True)
+        assert_frame_equal(gg.curve(qrels, there, "CG SRE"), gg.curve(qrels, here, "CG SRE"), check_exact=True)
+        for flattened in (False, True):
+            assert_frame_equal(gg.pool(there, k=2, flattened=flattened), gg.pool(here, k=2, flattened=flattened))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ __all__ = ["pool"]
 
 @click.command(
     epilog=make_epilog(
-        "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/guideline/qrels.txt -o sheet.csv",
+        "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
         "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
     )
 )

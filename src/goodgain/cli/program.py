@@ -79,7 +79,11 @@ def ledger(
     columns: dict[str, str],
     errors: str,
 ) -> None:
-    """Print what each iteration of each query brought: results, repeats, good documents, gain."""
+    """Print what each iteration of each query brought: results, repeats, good documents, gain.
+
+    A query has no row after its last iteration: an average of rows over queries leaves out those that have stopped.
+    goodgain curve prints the means over all queries.
+    """
     searched, judged = open_run_and_qrels(
         qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
     )

@@ -12,14 +12,15 @@ import polars as pl
 from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import RunFile, open_run
 from goodgain.errors import InputError, NamedNotices
+from goodgain.evaluation import check_iterations
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, plain_name
 from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import warn_of_likely_iteration
 from goodgain.formats.systems import check_systems
+from goodgain.measures import MEASURES
 from goodgain.ranking.flattening import rank_run
 from goodgain.ranking.positions import place_documents
 from goodgain.schema import EMPTY_DOC
@@ -79,7 +80,7 @@ def pool(
         with NamedNotices(name):
             searched = open_run(run, columns=columns)
             check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
-            warn_of_likely_iteration(searched)
+            check_iterations(searched, [] if flattened else [MEASURES["CG"]])
             found.append(_pool_run(searched, judged, k, flattened=flattened))
     pooled = (
         pl.concat(found).group_by(_KEY).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
