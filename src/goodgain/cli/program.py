@@ -33,6 +33,8 @@ from goodgain.errors import GoodgainError, GoodgainNotice, InputError
 from goodgain.files.writing import Outputs
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
+from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.scores import MEANS
 
 __all__ = ["main", "program"]
 
@@ -70,6 +72,13 @@ def program() -> None:
 )
 @output_format_option("table", "tsv", "jsonl")
 @click.option("--provider", help="The provider of ir_measures for the classic measures.")
+@click.option(
+    "--mean",
+    type=click.Choice(MEANS),
+    default=MEANS[0],
+    show_default=True,
+    help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
+)
 @order_option
 @gaps_options
 @labels_option
@@ -84,6 +93,7 @@ def evaluate(
     places: int,
     output_format: str,
     provider: str | None,
+    mean: str,
     order: str,
     gaps: str,
     first: int,
@@ -103,10 +113,10 @@ def evaluate(
         qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
     )
     scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
-    _print_signature(scores.signature)
+    _print_signature(scores.signature | ({} if mean == MEANS[0] else {"mean": mean}))
     rows = list(scores.per_query.iter_rows()) if by_query else []
     if not no_summary:
-        rows += [("all", name, value) for name, value in scores.mean().items()]
+        rows += [("all", name, value) for name, value in scores.mean(how=mean).items()]
     if output_format == "table":
         _print_table(rows, places, by_query=by_query)
         return
@@ -139,9 +149,11 @@ def _print_table(rows: list[tuple[str, str, float | None]], places: int, *, by_q
 
 
 def _add_arrow(name: str) -> str:
-    """Return the name of a good-gain measure with the arrow of its better direction, and any other name as it is."""
-    declared = MEASURES.get(name.split("@")[0].split("(")[0])
-    return f"{name} {declared.declaration.arrow}" if declared else name
+    """Return the name of a measure that no host has with the arrow of its better direction, and any other as it is."""
+    bare = name.split("@")[0].split("(")[0]
+    ranked = RANKED_MEASURES.get(bare)
+    declared = MEASURES[bare].declaration if bare in MEASURES else ranked
+    return f"{name} {declared.arrow}" if declared and declared.family != "classic" else name
 
 
 def _print_signature(signature: dict[str, Any]) -> None:
