@@ -37,7 +37,7 @@ def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labe
 
     One that the run does not have is 0 to the hosts, and an empty ranking to the measures that no host has.
     """
-    if not scores and name not in _HOSTLESS:
+    if not scores and name not in HOSTLESS:
         return 0.0
     gains = parameters.get("gains")
     if gains is not None:
@@ -163,7 +163,8 @@ _VALUES: dict[str, Callable[..., float | Fraction]] = {
     "RBP": lambda p, _r, _c, hits, _g, _l: _rbp(p["p"], hits),
 }
 
-_HOSTLESS: dict[str, Callable[..., float | Fraction]] = {
+#: The measures that no host has.
+HOSTLESS: dict[str, Callable[..., float | Fraction]] = {
     "RankDCG": _rank_dcg,
     "RankIDCG": _ideal_dcg,
     "ElevenPointAP": lambda _p, _r, _c, hits, good, _l: (
@@ -183,4 +184,4 @@ _HOSTLESS: dict[str, Callable[..., float | Fraction]] = {
     "Unjudged": lambda p, _r, cut, _h, _g, labels: Fraction(sum(doc not in labels for doc in cut), p["cutoff"]),
     "RBPResidual": lambda p, ranking, _c, _h, _g, labels: _residual(p["p"], ranking, labels),
 }
-_VALUES |= _HOSTLESS
+_VALUES |= HOSTLESS

@@ -27,6 +27,7 @@ from goodgain.errors import InputError, NamedNotices
 from goodgain.evaluation import Scores, find_used_thresholds, score_run
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import parse_measures
+from goodgain.measures.scores import MEANS
 
 __all__ = ["evaluate"]
 
@@ -59,6 +60,13 @@ __all__ = ["evaluate"]
 @output_format_option("table", "tsv", "jsonl")
 @rows_option
 @click.option("--provider", help="The provider of ir_measures for the classic measures.")
+@click.option(
+    "--mean",
+    type=click.Choice(MEANS),
+    default=MEANS[0],
+    show_default=True,
+    help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
+)
 @order_option
 @gaps_options
 @labels_option
@@ -74,6 +82,7 @@ def evaluate(
     output_format: str,
     rows: str,
     provider: str | None,
+    mean: str,
     order: str,
     **options: Any,
 ) -> None:
@@ -98,8 +107,12 @@ def evaluate(
         with NamedNotices(name) if several else nullcontext():
             check_columns_used(reading.columns, run, judged)
             scores[name] = score_run(judged, run, asked, order=order, provider=provider)
-        _print_signature(scores[name].signature, f"{name}: " if several else "")
-    values = [*(_list_values_by_query(scores) if by_query else ()), *(() if no_summary else _list_means(scores, asked))]
+        signature = scores[name].signature | ({} if mean == MEANS[0] else {"mean": mean})
+        _print_signature(signature, f"{name}: " if several else "")
+    values = [
+        *(_list_values_by_query(scores) if by_query else ()),
+        *(() if no_summary else _list_means(scores, asked, mean)),
+    ]
     print_values(values, output_format=output_format, rows=rows, places=places, by_query=by_query, named=named)
 
 
@@ -113,10 +126,11 @@ def _list_values_by_query(scores: dict[str, Scores]) -> list[Value]:
     return sorted(found, key=lambda value: str(value.query_id))  # stable: systems and measures keep their order
 
 
-def _list_means(scores: dict[str, Scores], measures: Sequence[ir_measures.Measure]) -> Iterator[Value]:
+def _list_means(scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], how: str) -> Iterator[Value]:
     for system, of in scores.items():
+        means = of.mean(how=how)
         for measure in measures:
-            yield Value(None, str(measure), system, of[measure])
+            yield Value(None, str(measure), system, means[str(measure)])
 
 
 def _print_signature(signature: dict[str, Any], system: str) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from goodgain.measures import MEASURES
+from goodgain.measures.ranked import RANKED_MEASURES
 
 __all__ = ["Value", "print_frame", "print_values"]
 
@@ -108,9 +109,11 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
 
 
 def _add_arrow(name: str) -> str:
-    """Return the name of a good-gain measure with the arrow of its better direction, and any other name as it is."""
-    declared = MEASURES.get(name.split("@")[0].split("(")[0])
-    return f"{name} {declared.declaration.arrow}" if declared else name
+    """Return the name of a measure that no host has with the arrow of its better direction, and any other as it is."""
+    bare = name.split("@")[0].split("(")[0]
+    ranked = RANKED_MEASURES.get(bare)
+    declared = MEASURES[bare].declaration if bare in MEASURES else ranked
+    return f"{name} {declared.arrow}" if declared and declared.family != "classic" else name
 
 
 def _format_value(value: float | int | None, places: int) -> str:
