@@ -138,10 +138,7 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores = {
-        name: _score_system(name, judged, run, needed, columns, order=order, provider=provider)
-        for name, run in runs.items()
-    }
+    scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
     pairs = list_pairs(len(names), None if baseline is None else names.index(baseline))
@@ -208,19 +205,24 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
     return parse_measures(found)
 
 
-def _score_system(
-    name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
-) -> Scores:
-    """Score one system, and put its name before each notice."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GoodgainNotice)
-        searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-        scores = score_run(judged, searched, measures, **options)
-    for warning in caught:
-        if issubclass(warning.category, GoodgainNotice):
-            notice(f"{name}: {warning.message}")
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+def _score_systems(
+    runs: Mapping[str, Any], qrels: Qrels, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
+) -> dict[str, Scores]:
+    """Score the systems. What there is to say of several of them is said in one notice that begins with their names."""
+    scores: dict[str, Scores] = {}
+    concerned: dict[str, dict[str, None]] = {}
+    for name, run in runs.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", GoodgainNotice)
+            searched, judged = open_run_and_qrels(qrels, run, columns=columns)
+            scores[name] = score_run(judged, searched, measures, **options)
+        for warning in caught:
+            if issubclass(warning.category, GoodgainNotice):
+                concerned.setdefault(str(warning.message), {})[name] = None
+            else:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    for text, names in concerned.items():
+        notice(f"{', '.join(names)}: {text}")
     return scores
 
 
