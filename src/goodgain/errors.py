@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "NamedNotices", "notice"]
+__all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "NoticesOfSystems", "notice"]
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -38,14 +38,33 @@ def notice(text: str) -> None:
     warnings.warn(text, GoodgainNotice, stacklevel=depth)
 
 
-class NamedNotices:
-    """Puts the name of a system before each notice that is given inside a `with`; other warnings pass as they are.
+class NoticesOfSystems:
+    """Gives each notice about several systems once, with the names of those it concerns; other warnings pass as they are.
 
-    A class, not a generator under `contextmanager`: the notices are given in `__exit__`, and have to point at the
-    caller's own line, which would be one of contextlib.
+    Classes, not generators under `contextmanager`: the notices are given in `__exit__`, and have to point at the caller's
+    own line, which would be one of contextlib.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
+        self._concerned: dict[str, dict[str, None]] = {}
+
+    def of(self, name: str) -> _CaughtNotices:
+        """Return what catches the notices that are given inside a `with`, for the system of this name."""
+        return _CaughtNotices(self._concerned, name)
+
+    def __enter__(self) -> NoticesOfSystems:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        for text, names in self._concerned.items():
+            notice(f"{', '.join(names)}: {text}")
+
+
+class _CaughtNotices:
+    """Adds the notices that are given inside a `with` to those of several systems."""
+
+    def __init__(self, concerned: dict[str, dict[str, None]], name: str) -> None:
+        self._concerned = concerned
         self._name = name
 
     def __enter__(self) -> None:
@@ -57,6 +76,6 @@ class NamedNotices:
         self._catching.__exit__(*exception)
         for warning in self._caught or ():
             if issubclass(warning.category, GoodgainNotice):
-                notice(f"{self._name}: {warning.message}")
+                self._concerned.setdefault(str(warning.message), {})[self._name] = None
             else:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

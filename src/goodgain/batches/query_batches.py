@@ -19,7 +19,7 @@ from goodgain.batches.whole_query_blocks import TextBlock
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations
+from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations, warn_once
 from goodgain.formats.text import warn_of_passed_over
 from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_engine, tabulate_ranking
@@ -183,7 +183,7 @@ def _scan_blocks(
         for block in blocks:
             text = block.plain_text if qrels.labels is None else None
             if text is not None and scan is None:
-                scan = _prepare_scan(qrels, rels, request)
+                scan = _prepare_scan(block.file, qrels, rels, request)
             future = None if text is None or scan is None else pool.submit(scan, text, first=block.file.first)
             waiting.append((block, future))
             if len(waiting) > _AHEAD:
@@ -193,13 +193,16 @@ def _scan_blocks(
 
 
 def _prepare_scan(
-    qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
+    file: RunFile, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
 ) -> Callable[..., _Scanned | None]:
     """Return the function that scans a block of text; it returns None for every block if numba cannot be loaded."""
     try:
         judgments = index_judgments(qrels.frame)
     except ImportError as error:
-        notice(f"numba cannot be used ({error}): large files of text are read as others are, in several times the time")
+        warn_once(
+            file,
+            f"numba cannot be used ({error}): large files of text are read as others are, in several times the time",
+        )
         return lambda _text, *, first: None
     with_ranking = request is not None and request.order == "seen"
 

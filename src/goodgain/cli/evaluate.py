@@ -23,7 +23,7 @@ from goodgain.cli.options import (
 from goodgain.cli.systems import open_systems, reading_of, rows_option
 from goodgain.cli.tables import Value, print_values
 from goodgain.counting.coverage import warn_if_no_label_reaches
-from goodgain.errors import InputError, NamedNotices
+from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import Scores, find_used_thresholds, score_run
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import parse_measures
@@ -103,10 +103,12 @@ def evaluate(
     warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
     several = len(systems) > 1
     scores: dict[str, Scores] = {}
-    for name, run in systems.items():
-        with NamedNotices(name) if several else nullcontext():
-            check_columns_used(reading.columns, run, judged)
-            scores[name] = score_run(judged, run, asked, order=order, provider=provider)
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name) if several else nullcontext():
+                check_columns_used(reading.columns, run, judged)
+                scores[name] = score_run(judged, run, asked, order=order, provider=provider)
+    for name in systems:
         signature = scores[name].signature | ({} if mean == MEANS[0] else {"mean": mean})
         _print_signature(signature, f"{name}: " if several else "")
     values = [

@@ -24,7 +24,7 @@ from goodgain.comparing.pairing import Matched, Settings, compare_pairs, list_pa
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.counting.coverage import warn_if_no_label_reaches
-from goodgain.errors import InputError, NamedNotices, notice
+from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.evaluation import Scores, find_used_thresholds, score_run
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
@@ -149,10 +149,7 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores = {
-        name: _score_system(name, judged, run, needed, columns, order=order, provider=provider)
-        for name, run in runs.items()
-    }
+    scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
@@ -223,13 +220,16 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
     return parse_measures(found)
 
 
-def _score_system(
-    name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
-) -> Scores:
-    """Score one system, and put its name before each notice."""
-    with NamedNotices(name):
-        searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-        return score_run(judged, searched, measures, **options)
+def _score_systems(
+    runs: Mapping[str, Any], qrels: Qrels, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
+) -> dict[str, Scores]:
+    scores: dict[str, Scores] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in runs.items():
+            with notices.of(name):
+                searched, judged = open_run_and_qrels(qrels, run, columns=columns)
+                scores[name] = score_run(judged, searched, measures, **options)
+    return scores
 
 
 def _list_notes(

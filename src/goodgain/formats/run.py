@@ -43,6 +43,7 @@ __all__ = [
     "read_run",
     "warn_of_likely_iteration",
     "warn_of_missing_iterations",
+    "warn_once",
     "write_run",
 ]
 
@@ -230,17 +231,17 @@ class _MayLackIterations(Protocol):
 
 def warn_of_missing_iterations(run: _MayLackIterations) -> None:
     """Give the notice that a run has no iterations where it needs them, once for each run."""
-    _warn_once(run, _NO_ITERATIONS)
+    warn_once(run, _NO_ITERATIONS)
 
 
 def warn_of_likely_iteration(run: _MayLackIterations) -> None:
     """Give a notice if a column of the run looks like the iteration and was not read as it, once for each run."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
-        _warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
+        warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
-def _warn_once(run: _MayLackIterations, text: str) -> None:
+def warn_once(run: _MayLackIterations, text: str) -> None:
     """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
     if text not in run.warned:
         run.warned.add(text)

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import RunFile, open_run
-from goodgain.errors import InputError, NamedNotices
+from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, plain_name
@@ -76,12 +76,13 @@ def pool(
         )
     judged = None if qrels is None else load_qrels(qrels, columns=columns)
     found = []
-    for name, run in systems.items():
-        with NamedNotices(name):
-            searched = open_run(run, columns=columns)
-            check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
-            check_iterations(searched, [] if flattened else [MEASURES["CG"]])
-            found.append(_pool_run(searched, judged, k, flattened=flattened))
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                searched = open_run(run, columns=columns)
+                check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
+                check_iterations(searched, [] if flattened else [MEASURES["CG"]])
+                found.append(_pool_run(searched, judged, k, flattened=flattened))
     pooled = (
         pl.concat(found).group_by(_KEY).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     )

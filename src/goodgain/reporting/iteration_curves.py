@@ -11,7 +11,7 @@ from goodgain.batches.query_batches import tally_run
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading, warn_if_no_label_reaches
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
-from goodgain.errors import InputError, MeasureError, NamedNotices
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, find_used_thresholds
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
@@ -82,7 +82,11 @@ def curve(
     _check_upto(upto)
     judged = load_qrels(qrels, columns=columns)
     warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
-    counts = {name: _count(name, judged, run, asked, upto, columns) for name, run in systems.items()}
+    counts: dict[str, Mapping[float, Counts]] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                counts[name] = _count(judged, run, asked, upto, columns)
     last = upto or _find_last_iteration(counts)
     rows = [row for name, of in counts.items() for row in _list_rows(name, of, asked, last)]
     return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
@@ -105,21 +109,15 @@ def _check_upto(upto: int | None) -> None:
 
 
 def _count(
-    name: str,
-    qrels: Qrels,
-    run: Any,
-    measures: Sequence[GoodGainMeasure],
-    upto: int | None,
-    columns: Columns | None,
+    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], upto: int | None, columns: Columns | None
 ) -> Mapping[float, Counts]:
-    """Return threshold -> ledger and pools of one system, with its name before each notice."""
+    """Return threshold -> ledger and pools of one system."""
     rels = find_thresholds(measures) or [DEFAULT_REL]
-    with NamedNotices(name):
-        searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-        check_iterations(searched, [measure(cutoff=upto or 1) for measure in measures])
-        tallied = tally_run(searched, judged, rels=rels)
-        counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-        warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
+    check_iterations(searched, [measure(cutoff=upto or 1) for measure in measures])
+    tallied = tally_run(searched, judged, rels=rels)
+    counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
     return counts
 
 

@@ -15,7 +15,7 @@ from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.counting.coverage import warn_if_misleading
 from goodgain.counting.ledger import count_pools
-from goodgain.errors import InputError, MeasureError, NamedNotices
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns
@@ -82,11 +82,14 @@ def pr_curve(
     judged = load_qrels(qrels, columns=columns)
     query_ids = judged.frame.get_column("query_id").unique().sort()
     frames = []
-    for name, run in systems.items():
-        with NamedNotices(name):
-            searched, _ = open_run_and_qrels(judged, run, columns=columns)
-            check_iterations(searched, [])
-            hits = _find_hits(judged, searched, rel, order)
+    hits_of: dict[str, pl.DataFrame] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                searched, _ = open_run_and_qrels(judged, run, columns=columns)
+                check_iterations(searched, [])
+                hits_of[name] = _find_hits(judged, searched, rel, order)
+    for name, hits in hits_of.items():
         found = _interpolate_at_levels(hits, query_ids) if points == "eleven" else _list_steps(hits)
         if not per_query:
             found = _average_levels(found) if points == "eleven" else _average_steps(found, len(query_ids))

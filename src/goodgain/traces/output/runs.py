@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
+from goodgain.files.results import open_results
 from goodgain.schema import EMPTY_DOC
 
 __all__ = ["DEFAULT_TAG", "NormaliseUrl", "list_systems", "name_results", "to_run"]
@@ -31,8 +32,9 @@ def to_run(
     """Make a run of a results frame.
 
     Args:
-        results: a results frame of any engine, in any order. A result is the document that its column `document`
-            names (see `deduplicate`), else its doc_id, else its normalised URL, else `text:` and a hash of its text.
+        results: a results frame of any engine, in any order, or the path of a file that `write_results` wrote. A result
+            is the document that its column `document` names (see `deduplicate`), else its doc_id, else its normalised
+            URL, else `text:` and a hash of its text.
         system: the system to take, where the frame holds several.
         tag: the run's tag; None: the system's name.
         normalise_url: how URLs become ids; None: as deduplication does it.
@@ -52,7 +54,7 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = _sort_rows(_select_system(_select_columns(results), system))
+    rows = _sort_rows(_select_system(_select_columns(open_results(results)), system))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
     if not rows.select(found.all()).item():  # keep one row of an iteration without results
