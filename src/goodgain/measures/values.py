@@ -109,10 +109,15 @@ def _group_by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list
 
 
 def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster."""
+    """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster.
+
+    The ledger is sorted by these numbers, so that Polars knows that it is: it adds up the rows of a query in one way where
+    it knows, and in another where it does not, and the last digit of a sum would change with the order of the queries.
+    """
     numbered = pools.with_row_index("query")
     numbers = numbered.select("query_id", "query", "N")
-    return ledger.join(numbers, on="query_id", maintain_order="left").drop("query_id"), numbered.drop("query_id")
+    rows = ledger.join(numbers, on="query_id", maintain_order="left").drop("query_id")
+    return rows.sort("query", maintain_order=True), numbered.drop("query_id")
 
 
 def _compute_at_cutoff(
@@ -123,7 +128,7 @@ def _compute_at_cutoff(
     Iterations after a query's last one have no row in the ledger; they count as empty and add nothing to any sum.
     """
     i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
-    so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff)
+    so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
     sums = {name: x for measure in measures for name, x in measure.value.sums.items()}
     summed = so_far.lazy().group_by("query", maintain_order=True).agg(x.alias(name) for name, x in sums.items())
     here = ledger.filter(pl.col("iteration") == i).select("query", *_COUNTED)
