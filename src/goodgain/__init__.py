@@ -35,6 +35,8 @@ from goodgain.version import __version__
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
     from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.judging.aggregation import aggregate, rescale
+    from goodgain.judging.agreement import Agreement, agreement
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
@@ -43,6 +45,8 @@ register()
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
+    | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
+    | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )
 
@@ -66,6 +70,7 @@ __all__ = [
     "RG",
     "SRE",
     "SRR",
+    "Agreement",
     "AvgGain",
     "Comparison",
     "Deduplication",
@@ -84,6 +89,8 @@ __all__ = [
     "Run",
     "Scores",
     "__version__",
+    "aggregate",
+    "agreement",
     "compare",
     "convert_traces",
     "deduplicate",
@@ -96,6 +103,7 @@ __all__ = [
     "read_results",
     "read_run",
     "read_traces",
+    "rescale",
     "to_run",
     "write_qrels",
     "write_results",

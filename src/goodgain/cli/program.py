@@ -15,6 +15,7 @@ import polars as pl
 import goodgain
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
+from goodgain.cli.judge import judge
 from goodgain.cli.measures import list_measures
 from goodgain.cli.options import (
     columns_option,
@@ -273,6 +274,7 @@ def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
 
 program.add_command(convert)
 program.add_command(dedup)
+program.add_command(judge)
 program.add_command(list_measures)
 
 
