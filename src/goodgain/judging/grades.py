@@ -45,7 +45,7 @@ class Grades:
 
     def locate(self, place: int) -> str:
         """Name a row by its place in `frame`."""
-        rows = self.sources[self.frame.item(place, "source")]
+        rows: RowSource = self.sources[self.frame.item(place, "source")]
         return rows.locate(self.frame.item(place, "row"))
 
 
