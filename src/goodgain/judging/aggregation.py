@@ -130,21 +130,23 @@ def _check_binary(grades: Grades, frame: pl.DataFrame) -> None:
 
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
     """Return query_id, doc_id, relevance, n_judges, n_null, tie."""
-    found = frame.group_by(DOCUMENT, maintain_order=True).agg(
+    found = frame.group_by("document", maintain_order=True).agg(
+        *(pl.col(name).first() for name in DOCUMENT),
         RULES[rule].cast(pl.Float64).alias("relevance"),
         _GRADE.count().cast(pl.Int64).alias("n_judges"),
         _GRADE.null_count().cast(pl.Int64).alias("n_null"),
     )
-    return found.join(count_ties(frame), on=DOCUMENT, how="left", maintain_order="left").with_columns(
-        pl.col("tie").fill_null(False)
-    )
+    ties = count_ties(frame)
+    joined = found.join(ties, on="document", how="left", maintain_order="left")
+    return joined.drop("document").with_columns(pl.col("tie").fill_null(False))
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, doc_id and tie of every document with a grade: whether no single grade is the most frequent."""
-    votes = frame.filter(_GRADE.is_not_null()).group_by(*DOCUMENT, "grade").agg(votes=pl.len())
-    most = pl.col("votes") == pl.col("votes").max()
-    return votes.group_by(DOCUMENT).agg(tie=most.sum() > 1)
+    """Return document and tie of every document with a grade: whether no single grade is the most frequent."""
+    votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=pl.len())
+    most = votes.group_by("document").agg(most=pl.col("votes").max())
+    reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")
+    return reached.group_by("document").agg(tie=pl.len() > 1)
 
 
 def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field

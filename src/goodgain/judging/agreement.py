@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.judging.aggregation import count_ties
 from goodgain.judging.coefficients import Matrix, gwet_ac, krippendorff_alpha, pair_kappa, quadratic_weights
-from goodgain.judging.grades import DOCUMENT, Grades, read_grades
+from goodgain.judging.grades import Grades, read_grades
 from goodgain.judging.scales import Scale, ScaleLike, find_scale
 
 __all__ = ["Agreement", "agreement", "compute_agreement"]
@@ -74,7 +74,7 @@ def compute_agreement(grades: Grades, scale: Scale, *, names: bool) -> Agreement
         )
     shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
     frame = grades.frame.select(
-        pl.struct(DOCUMENT).rank("dense").alias("document"),
+        "document",
         pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64),
         "grade",
     )

@@ -56,7 +56,7 @@ def krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) ->
     totals = together.sum(axis=1)
     apart = _ordinal_distances(totals) if ordinal else 1 - np.eye(len(totals))
     expected = float((apart * np.outer(totals, totals)).sum())
-    return None if expected == 0 else 1 - (totals.sum() - 1) * float((apart * together).sum()) / expected
+    return None if expected == 0 else 1 - float(totals.sum() - 1) * float((apart * together).sum()) / expected
 
 
 def _ordinal_distances(totals: Matrix) -> Matrix:

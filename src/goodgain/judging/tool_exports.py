@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,6 +16,9 @@ from goodgain.errors import InputError
 __all__ = ["is_quepid_book", "read_json_objects", "read_quepid_book"]
 
 _KEY = ["query", "docid"]
+_COLUMNS = ["query_id", "doc_id", "judge", "grade"]
+#: Objects that are held at a time; more of them cost Python's garbage collector more than they cost to read.
+_BLOCK = 20_000
 #: Quepid writes a blank before these signs, which a spreadsheet would take for the begin of a formula.
 _ESCAPED = r"^\s+([=+\-@])"
 
@@ -87,22 +91,53 @@ def read_json_objects(content: bytes, label: str, *, lines: bool) -> tuple[pl.Da
     Raises:
         InputError: something is neither.
     """
-    columns: dict[str, list[str | None]] = {"query_id": [], "doc_id": [], "judge": [], "grade": []}
+    frames: list[pl.DataFrame] = []
     places: list[int] = []
     has_judge = False
-    for number, value in _objects(content, label, lines=lines):
+    objects = _objects(content, label, lines=lines)
+    while block := list(itertools.islice(objects, _BLOCK)):
+        has_judge = has_judge or any("judge" in value for _, value in block)
+        plain = _read_plain_objects([value for _, value in block])
+        frame, numbers = _read_any_objects(block, label, lines=lines) if plain is None else (plain, None)
+        frames.append(frame)
+        places += [number for number, _ in block] if numbers is None else numbers
+    if not frames:
+        raise InputError(f"{label}: there is no grade in this file; give one that has grades")
+    whole = pl.concat(frames, how="vertical_relaxed")
+    return (whole if has_judge else whole.drop("judge")), places
+
+
+def _read_plain_objects(objects: list[dict[str, Any]]) -> pl.DataFrame | None:
+    """Return the columns of objects in long form with text as ids and numbers as grades; None for any others."""
+    is_judged = "judge" in objects[0]
+    if not is_judged and any("judge" in value for value in objects):
+        return None
+    try:
+        columns = {name: [value[name] for value in objects] for name in _COLUMNS if name != "judge" or is_judged}
+    except KeyError:
+        return None
+    kinds = {name: set(map(type, column)) - {type(None)} for name, column in columns.items()}
+    if not kinds.pop("grade") <= {int, float} or not all(found <= {str} for found in kinds.values()):
+        return None
+    schema = {name: pl.Float64 if name == "grade" else pl.String for name in columns}
+    frame = pl.DataFrame(columns, schema=schema, strict=False)
+    return (frame if is_judged else frame.with_columns(judge=pl.lit(None, pl.String))).select(_COLUMNS)
+
+
+def _read_any_objects(
+    objects: list[tuple[int, dict[str, Any]]], label: str, *, lines: bool
+) -> tuple[pl.DataFrame, list[int]]:
+    columns: dict[str, list[str | None]] = {name: [] for name in _COLUMNS}
+    places: list[int] = []
+    for number, value in objects:
         place = f"{label}, {'line' if lines else 'object'} {number}"
-        has_judge = has_judge or "judge" in value
         for query_id, doc_id, grade in _grades_of(value, place):
             columns["query_id"].append(_text(query_id, "query", place))
             columns["doc_id"].append(_text(doc_id, "document", place))
             columns["judge"].append(_text(value.get("judge"), "judge", place))
-            columns["grade"].append(None if grade is None else _text(grade, "grade", place))
+            columns["grade"].append(_text(grade, "grade", place))
             places.append(number)
-    if not places:
-        raise InputError(f"{label}: there is no grade in this file; give one that has grades")
-    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return (frame if has_judge else frame.drop("judge")), places
+    return pl.DataFrame(columns, schema=dict.fromkeys(_COLUMNS, pl.String)), places
 
 
 def _objects(content: bytes, label: str, *, lines: bool) -> Iterator[tuple[int, dict[str, Any]]]:
