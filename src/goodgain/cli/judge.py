@@ -99,4 +99,6 @@ def _format_value(value: float | None) -> str:
 
 
 def _format_frame(frame: pl.DataFrame) -> str:
-    return frame.write_csv(separator="\t", float_precision=4, null_value="–")
+    grades = [name for name in ("grade", "other_grade") if name in frame.columns]
+    short = frame.with_columns(pl.Series(name, [f"{grade:g}" for grade in frame[name]], pl.String) for name in grades)
+    return short.write_csv(separator="\t", float_precision=4, null_value="–")

@@ -54,7 +54,7 @@ def aggregate(
 
     Returns:
         query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
-        majority), n_judges (grades), n_null (judges without a grade), tie (whether no single grade is the most
+        majority), n_judges (grades), n_null (rows without a grade), tie (whether no single grade is the most
         frequent), in the order in which documents first come.
 
     Raises:
