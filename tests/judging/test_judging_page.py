@@ -1,6 +1,6 @@
 """The examples of docs/judging.md print what stands there.
 
-python -m tests.judging.test_docs      # writes what they print now into the page: read the diff
+python -m tests.judging.test_judging_page      # writes what they print now into the page: read the diff
 """
 
 from __future__ import annotations
