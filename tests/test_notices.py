@@ -1,13 +1,105 @@
-"""A notice points at the user's own line."""
+"""A notice points at the user's own line, and is given once a public call and subject."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pandas as pd
+import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.batches import query_batches
+from goodgain.batches.run_file import RunFile
+from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+from tests.formats.test_column_names import notices_of
 
 
 def test_a_notice_names_the_line_that_called_us() -> None:
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "SRE@3")
     assert told[0].filename == __file__
+
+
+QRELS = {"q": {"a": 2, "b": 0}, "p": {"a": 2}}
+BINARY = {"q": {"a": 1}}
+GAPS = pl.DataFrame({"query_id": ["q", "q", "p"], "iteration": [1, 3, 1], "doc_id": ["a", "b", "a"], "rank": 1})
+NAMED = GAPS.rename({"query_id": "qid"}).with_columns(iteration=1)
+CONTRADICTING = pl.DataFrame(
+    {"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "c"], "rank": [1, 2, 1], "score": [1.0, 2.0, 3.0]}
+)
+THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
+
+#: A call, and how its notices begin.
+CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
+    "two thresholds": (
+        lambda: gg.evaluate(BINARY, BINARY, THRESHOLDS),
+        ["no label of the qrels reaches rel=2 or rel=3"],
+    ),
+    "two thresholds of several runs": (
+        lambda: gg.compare(BINARY, {"one": BINARY, "other": BINARY}, "CG CG(rel=3)"),
+        ["no label of the qrels reaches rel=2 or rel=3"],
+    ),
+    "two thresholds in ir_measures": (
+        lambda: ir_measures.calc_aggregate([gg.CG, gg.CG(rel=3), gg.SRE], BINARY, gg.read_run(BINARY)),
+        ["no label of the qrels reaches rel=2 or rel=3"],
+    ),
+    "two measures in pytrec_eval": (
+        lambda: RelevanceEvaluator(BINARY, {"cg", "sre", "ndcg"}).evaluate(BINARY),
+        ["no label of the qrels reaches rel=2"],
+    ),
+    "gaps in two runs": (
+        lambda: gg.compare(QRELS, {"one": GAPS, "two": {"q": {"a": 1.0}, "p": {"a": 1.0}}, "three": GAPS}, "CG"),
+        ["one, three: numbers of iterations are missing in 1 query", "CG: taken at each query's own last iteration"],
+    ),
+    "the same names of columns in all runs": (
+        lambda: gg.compare(QRELS, {"one": NAMED, "two": NAMED}, "CG"),
+        ["one, two: the run frame: 'qid' was read as query_id"],
+    ),
+    "ranks against scores, in classic measures of both kinds": (
+        lambda: gg.evaluate(QRELS, CONTRADICTING, "nDCG@10 RR infAP Bpref CG"),
+        ["ranks contradict scores within an iteration in 1 query"],
+    ),
+    "no iterations, by repeats and by a cutoff": (
+        lambda: gg.evaluate(QRELS, pl.DataFrame({"query_id": "q", "doc_id": ["a", "a"]}), "CG@2 CG@3"),
+        ["no iterations in this run"],
+    ),
+    "a column that looks like the iteration": (
+        lambda: gg.flatten(GAPS.rename({"iteration": "step"}), order="last"),
+        ["found the column 'step'"],
+    ),
+    "column 2 of the qrels, in ir_measures": (
+        lambda: ir_measures.calc_aggregate(
+            [gg.CG, gg.SRR, ir_measures.RR],
+            pd.DataFrame({"query_id": "q", "iteration": ["1"], "doc_id": "a", "relevance": 2}),
+            gg.read_run({"q": {"a": 1.0}}),
+        ),
+        ["the qrels frame: column 2 holds positive integers"],
+    ),
+    "an empty run": (lambda: gg.evaluate(QRELS, {}, "CG nDCG@10 SRE"), ["the run dict: the run is empty"]),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_notice_is_given_once_a_call_and_subject(case: str) -> None:
+    call, wanted = CALLS[case]
+    _, told = notices_of(call)
+    assert [text[: len(begin)] for text, begin in zip(told, wanted, strict=True)] == wanted
+
+
+def test_the_notice_about_numba_is_given_once_for_a_file_that_is_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_qrels: pl.DataFrame) -> None:
+        raise ImportError("it is not here")
+
+    monkeypatch.setattr(query_batches, "index_judgments", fail)
+    path = tmp_path / "scattered.run"
+    path.write_text("".join(f"q{query} {k} d{query} 1 1.0 t\n" for k in (1, 2) for query in range(20)))
+    file = RunFile(path, gaps="close", first=1, is_text=True, has_iterations=True, block=60)
+    scores, told = notices_of(lambda: gg.evaluate({"q1": {"d1": 2}}, file, "SRR"))
+    assert scores["SRR"] == 0.5
+    assert len(told) == 1 and "numba cannot be used (it is not here)" in told[0]

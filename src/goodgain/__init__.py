@@ -30,6 +30,19 @@ from goodgain.measures.good_gain import (
     nCG,
     nDCGG,
 )
+from goodgain.measures.hostless import (
+    ElevenPointAP,
+    F,
+    Fallout,
+    InterpolatedPrecision,
+    RankDCG,
+    RankIDCG,
+    RBPResidual,
+    RelativeP,
+    TruncatedAP,
+    Unjudged,
+)
+from goodgain.measures.ranked import nDCG
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
@@ -37,6 +50,9 @@ if TYPE_CHECKING:
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.agreement import Agreement, agreement
+    from goodgain.judging.pooling import pool
+    from goodgain.reporting.iteration_curves import curve
+    from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
@@ -47,6 +63,11 @@ _LATER = (
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
+    | {
+        "curve": "goodgain.reporting.iteration_curves",
+        "pool": "goodgain.judging.pooling",
+        "pr_curve": "goodgain.reporting.precision_recall",
+    }
     | dict.fromkeys(("convert_traces", "read_results", "read_traces", "to_run", "write_results"), "goodgain.traces")
 )
 
@@ -74,9 +95,13 @@ __all__ = [
     "AvgGain",
     "Comparison",
     "Deduplication",
+    "ElevenPointAP",
+    "F",
+    "Fallout",
     "GoodgainError",
     "GoodgainNotice",
     "InputError",
+    "InterpolatedPrecision",
     "IterationsForAllGoodResults",
     "MeasureError",
     "NumDup",
@@ -86,19 +111,29 @@ __all__ = [
     "NumUnique",
     "NumUnjudged",
     "Qrels",
+    "RBPResidual",
+    "RankDCG",
+    "RankIDCG",
+    "RelativeP",
     "Run",
     "Scores",
+    "TruncatedAP",
+    "Unjudged",
     "__version__",
     "aggregate",
     "agreement",
     "compare",
     "convert_traces",
+    "curve",
     "deduplicate",
     "evaluate",
     "flatten",
     "ledger",
     "nCG",
+    "nDCG",
     "nDCGG",
+    "pool",
+    "pr_curve",
     "read_qrels",
     "read_results",
     "read_run",

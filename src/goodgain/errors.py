@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
-__all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "notice"]
+__all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "NoticesOfSystems", "notice"]
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -35,3 +36,46 @@ def notice(text: str) -> None:
         frame = frame.f_back
         depth += 1
     warnings.warn(text, GoodgainNotice, stacklevel=depth)
+
+
+class NoticesOfSystems:
+    """Gives each notice about several systems once, with the names of those it concerns; other warnings pass as they are.
+
+    Classes, not generators under `contextmanager`: the notices are given in `__exit__`, and have to point at the caller's
+    own line, which would be one of contextlib.
+    """
+
+    def __init__(self) -> None:
+        self._concerned: dict[str, dict[str, None]] = {}
+
+    def of(self, name: str) -> _CaughtNotices:
+        """Return what catches the notices that are given inside a `with`, for the system of this name."""
+        return _CaughtNotices(self._concerned, name)
+
+    def __enter__(self) -> NoticesOfSystems:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        for text, names in self._concerned.items():
+            notice(f"{', '.join(names)}: {text}")
+
+
+class _CaughtNotices:
+    """Adds the notices that are given inside a `with` to those of several systems."""
+
+    def __init__(self, concerned: dict[str, dict[str, None]], name: str) -> None:
+        self._concerned = concerned
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._catching = warnings.catch_warnings(record=True)
+        self._caught = self._catching.__enter__()
+        warnings.simplefilter("always", GoodgainNotice)
+
+    def __exit__(self, *exception: Any) -> None:
+        self._catching.__exit__(*exception)
+        for warning in self._caught or ():
+            if issubclass(warning.category, GoodgainNotice):
+                self._concerned.setdefault(str(warning.message), {})[self._name] = None
+            else:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 import ir_measures
 import narwhals as nw
 import polars as pl
-import polars.selectors as cs
 
-from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, query_batches
+from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, query_batches, tally_run
 from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.classic.scores import Classic, HostScores
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading, warn_if_no_label_reaches
 from goodgain.counting.ledger import Counts, count, count_pools, ledger_and_pools
-from goodgain.errors import InputError, MeasureError, notice
+from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
@@ -29,9 +28,17 @@ from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
+from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
-from goodgain.measures.values import final_values, find_thresholds, running_values
+from goodgain.measures.values import (
+    average_queries,
+    check_along_iterations,
+    final_values,
+    find_thresholds,
+    make_finite,
+    running_values,
+)
 from goodgain.ranking.flattening import check_order
 from goodgain.version import __version__
 
@@ -102,9 +109,9 @@ def score_run(
         if found is None:  # outside the handler: the error would hold all of the first attempt
             found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
     warn_if_misleading(found.coverage, labels=judged.labels)
-    values, of_hosts = _make_finite(found.values), _make_finite(found.hosts.per_query)
+    values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | aggregate_values(sorted_measures.ranked, values)
-    means |= {str(measure): _mean(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
+    means |= {str(measure): average_queries(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(found, judged, sorted_measures, order=order) | {"qrels": digest.result()},
@@ -127,7 +134,7 @@ class _Families(NamedTuple):
         """Sort measures; a provider that is named computes all that are not ours alone."""
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
-        ranked = [measure for measure in others if provider is None and takes(measure)]
+        ranked = [m for m in others if (provider is None or isinstance(m, RankedMeasure)) and takes(m)]
         hosts = [measure for measure in others if measure not in ranked]
         for measure in hosts:
             check_parameters(measure)
@@ -223,17 +230,6 @@ def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[fl
     return counts
 
 
-def _make_finite(values: pl.DataFrame) -> pl.DataFrame:
-    """The values, null where they are not finite."""
-    numbers = cs.float()
-    return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
-
-
-def _mean(values: pl.Series) -> float | None:
-    """Compensated, over queries in sorted order: the same on every engine and for every order of rows."""
-    return None if values.null_count() else math.fsum(values.to_list()) / len(values)
-
-
 def _mean_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | None]:
     """The hosts' own aggregated values; None where a query has no value, or where there is none to aggregate."""
     lacking = set(values.filter(pl.col("value").is_null()).get_column("measure"))
@@ -298,6 +294,10 @@ def ledger(
         InputError: the run or the qrels cannot be read.
         MeasureError: a measure is not ours, or has an @.
 
+    A query has no row after its last iteration, so averaging a column by hand at iteration i leaves out the queries
+    that have finished: in qrels_examples/redundancy CG of the ledger's rows of iteration 3 averages 10.0, while CG@3
+    is 7.5. `curve` gives the means over all queries.
+
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
     >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
@@ -314,12 +314,7 @@ def ledger(
     check_iterations(searched, [base_measure, *asked])
     warn_if_no_label_reaches(judged.frame, find_used_thresholds([base_measure, *asked]))
     rels = sorted({base, *find_thresholds(asked)})
-    tallied: pl.DataFrame | None = None
-    with suppress(ScatteredQueriesError):
-        tallied = pl.concat([batch.tally for batch in query_batches(searched, judged, rels=rels)])
-    if tallied is None:
-        batches = query_batches(searched, judged, rels=rels, scattered=True)
-        tallied = pl.concat([batch.tally for batch in batches])
+    tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels)
     rows, pools = counts[base][:2]
@@ -331,10 +326,7 @@ def ledger(
 
 
 def _take_along_ledger(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
-    if not isinstance(measure, GoodGainMeasure):
-        raise MeasureError(f"{measure} ranks documents and has no value at an iteration; the ledger shows ours only")
-    if measure.cutoff is not None:
-        raise MeasureError(f"{measure}: the ledger shows a measure at every iteration; write it without @")
+    measure = check_along_iterations(measure, "the ledger")
     return measure(rel=rel) if measure.declaration.uses_rel and "rel" not in measure.params else measure
 
 

@@ -199,7 +199,7 @@ LINES = [f"q{k} {i} d{r} {r} 1.0 t\n" for k in range(30) for i in (1, 2) for r i
         "q7 -1 d9 1 1 t",
         "q7 1 d9 1 1 other",
         "q7 1 d\0 1 1 t",
-        "q7 1 d9 1 1 t extra",
+        "q7 1 d 9 1 1 t",
     ],
 )
 @pytest.mark.parametrize("scattered", [False, True])

@@ -50,6 +50,15 @@ def test_places_by_query_and_no_summary() -> None:
     assert "without --by_query" in err
 
 
+def test_commas_any_case_and_the_geometric_mean() -> None:
+    folder = ROOT / "qrels_examples" / "rankings"
+    out, err = goodgain("evaluate", folder / "qrels.txt", folder / "a_and_c.run", "ap,Fallout@5", "--mean", "geometric")
+    assert out == "AP\t0.6496\nFallout@5\t0.3780\n"  # the roots of 0.775 * 49/90, and of 1/4 * 4/7
+    assert "mean=geometric" in err
+    out, _ = goodgain("evaluate", folder / "qrels.txt", folder / "a_and_c.run", "fallout@5", "-o", "table")
+    assert "Fallout@5 ↓" in out
+
+
 def test_json_lines_and_table() -> None:
     out, _ = goodgain("evaluate", QRELS, RUN, "CG SRE", "-o", "jsonl")
     assert [json.loads(line) for line in out.splitlines()] == [

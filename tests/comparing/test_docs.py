@@ -1,6 +1,6 @@
-"""The examples of docs/comparing.md print what stands there.
+"""The examples of docs/comparing.md and docs/curves.md print what stands there.
 
-python tests/comparing/test_docs.py      # writes what they print now into the page: read the diff
+python tests/comparing/test_docs.py      # writes what they print now into the pages: read the diff
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import warnings
 from code import InteractiveConsole
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "comparing.md"
+PAGES = [ROOT / "docs" / name for name in ("comparing.md", "curves.md")]
 _BLOCK = re.compile(r"```(console|pycon)\n(.*?)```\n", re.DOTALL)
 
 
@@ -62,12 +64,14 @@ def _session(block: str, python: InteractiveConsole) -> str:
     return out.getvalue()
 
 
-def test_the_examples_print_what_the_page_shows() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_examples_print_what_the_page_shows(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
     assert len(_BLOCK.findall(page)) >= 4
     assert printed_now(page) == page
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "src"))
-    PAGE.write_text(printed_now(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(printed_now(path.read_text(encoding="utf-8")), encoding="utf-8")

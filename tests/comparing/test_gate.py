@@ -9,7 +9,7 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from goodgain.cli.compare import name_systems
+from goodgain.cli.systems import name_systems
 from goodgain.comparing.comparison import compare
 from goodgain.comparing.gate import check_requirements, parse_requirement
 from goodgain.errors import InputError, MeasureError

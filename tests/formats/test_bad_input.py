@@ -17,7 +17,9 @@ GOOD_QRELS = "q1 0 d1 2\nq1 0 d2 0\n"
 
 BAD_RUN_LINES = {
     "too few fields": (b"q1 2 d3 2 1.0\n", "has 5 fields, a run line has 6"),
-    "too many fields": (b"q1 2 d3 2 1.0 t extra\n", "has 7 fields, a run line has 6"),
+    "a doc_id with blanks": (b"q1 2 d 3 2 1.0 t\n", "has 7 fields, a run line has 6"),
+    "a doc_id with blanks and numbers": (b"q1 2 d 3 2 1.0 7 t\n", "has 8 fields, a run line has 6"),
+    "a doc_id that ends in a number": (b"q1 2 page 3 2 1.0 t\n", "has 7 fields, a run line has 6"),
     "a qrels line": (b"q1 0 d3 2\n", "are run and qrels swapped?"),
     "rank no number": (b"q1 2 d3 first 1.0 t\n", "has the rank 'first', which is not a finite number"),
     "score no number": (b"q1 2 d3 2 high t\n", "has the score 'high', which is not a finite number"),

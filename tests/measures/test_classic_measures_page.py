@@ -16,14 +16,17 @@ from goodgain.measures.ranked_declaration import RankedDeclaration
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "classic_measures.md"
-_TABLE = re.compile(r"(?<=test_classic_measures_page\.py -->\n).*?(?=<!-- end of the table -->)", re.DOTALL)
+_TABLE = re.compile(
+    r"(<!-- the (\w+) measures, by tests/measures/test_classic_measures_page\.py -->\n)(.*?)(?=<!-- end of the table -->)",
+    re.DOTALL,
+)
 
 
-def write_table() -> str:
+def write_table(family: str) -> str:
     rows = [
         "| measure | better | parameters | what it is | as in |",
         "|---|---|---|---|---|",
-        *map(write_row, DECLARED),
+        *(write_row(declared) for declared in DECLARED if declared.family == family),
     ]
     return "\n".join(rows) + "\n"
 
@@ -41,12 +44,12 @@ DECLARED = list(RANKED_MEASURES.values())
 
 
 def write_page(page: str) -> str:
-    return _TABLE.sub(lambda _: write_table(), page, count=1)
+    return _TABLE.sub(lambda found: found[1] + write_table(found[2]), page)
 
 
 def test_the_table_says_what_the_declarations_say() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert _TABLE.search(page)
+    assert {found[2] for found in _TABLE.finditer(page)} == {declared.family for declared in DECLARED}
     assert write_page(page) == page
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import pickle
 import warnings
 
 import ir_measures
@@ -12,14 +14,13 @@ import pytest
 import goodgain as gg
 from goodgain.measures import MEASURES
 from goodgain.measures.names import parse_measure, parse_measures
+from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.ranked_declaration import RankedDeclaration
 
 WRONG = {
-    "DCG@3": "the guideline's DCG@i, with @i in iterations, is DCGG",
-    "dcg@3": "is DCGG",
+    "DCG@3": "write DCGG@3 for the guideline's DCG@i, with @ in iterations, or RankDCG@3 for the classic one, with @ in ranks",
+    "dcg@3": "DCGG@3 for",
     "SREE@3": "did you mean SRE?",
-    "ndcgg": "did you mean nDCGG?",
-    "cg@3": "did you mean CG?",
-    "mrr@10": "did you mean MRR?",
     "xyzzy": "goodgain measures lists ours",
     "AvgGain": "name it, as in AvgGain@3; RAG is the mean over iterations",
     "SRE@0": "a whole number from 1",
@@ -39,7 +40,29 @@ WRONG = {
     "SRE(3)": "a value has no parameter name",
     "SRE(rel=3": "is not the name of a measure",
     "SRE rel=3)": "SRE|name of a measure",
-    "nDCG@10,SRE@3": "is not the name of a measure",
+    "HitRate@10": "write Success@10",
+    "Hit@5": "write Success@5",
+    "F1@5": "write F@5",
+    "F2@5": "write F(beta=2)@5",
+    "f1": "write F@k, or SetF",
+    "recip_rank": "write RR",
+    "ndcg_cut_10": "write nDCG@10",
+    "ndcg_cut.10": "write nDCG@10",
+    "map_cut_100": "write AP@100",
+    "recall_100": "write R@100",
+    "P_5": "write P@5",
+    "success_5": "write Success@5",
+    "iprec_at_recall_0.10": "write IPrec@0.10",
+    "11pt_avg": "write ElevenPointAP",
+    "gm_map": 'write AP with scores.mean(how="geometric")',
+    "nDCG(ideal='best')@5": "ideal is 'judged' or 'ranking'",
+    "nDCG(ideal='ranking',dcg='exp-log2',gains={1:2})": "cannot be computed with ideal='ranking', dcg='exp-log2', gains={1: 2}",
+    "Fallout": "Fallout needs the parameter cutoff, written after @: a whole number from 1",
+    "ElevenPointAP@3": "takes no @k",
+    "InterpolatedPrecision@1.5": "recall is a number from 0 to 1",
+    "RBPResidual(p=1)": "p is a number from 0 up to, but not, 1",
+    "F(beta=True)@3": "beta is a number from 0",
+    "TruncatedAP(colour=1)@3": "TruncatedAP has no parameter 'colour'; it takes cutoff=, rel=",
     "SRE@3@4": "is not the name of a measure",
     "__import__('os').system('true')": "a value has no parameter name",
     "SRE(rel=__import__('os'))": "is not the name of a measure",
@@ -58,6 +81,57 @@ def test_a_wrong_name_is_explained(name: str) -> None:
     with pytest.raises(gg.MeasureError) as error:
         parse_measures(name)
     assert any(part in str(error.value) for part in WRONG[name].split("|"))
+
+
+def test_commas_separate_names_but_not_inside_brackets() -> None:
+    found = parse_measures("nDCG@10,SRE@3 , P(rel=2,judged_only=True)@5,nDCG(gains={2:3,3:7})@10,")
+    assert list(map(str, found)) == ["nDCG@10", "SRE@3", "P(rel=2,judged_only=True)@5", "nDCG(gains={2:3,3:7})@10"]
+
+
+def test_names_are_taken_in_any_case_where_one_measure_is_meant() -> None:
+    found = parse_measures("srr@3 ndcgg CG ndcg@10 mrr@10 map precision@5 RECALL@100 rankdcg@5 f@3 iprec@0.5")
+    wanted = "SRR@3 nDCGG CG nDCG@10 RR@10 AP P@5 R@100 RankDCG@5 F@3 IPrec@0.5"
+    assert list(map(str, found)) == wanted.split()
+
+
+def test_a_name_that_could_be_two_measures_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = ir_measures.define(lambda qrels, run: [], name="Srr")
+    monkeypatch.setitem(ir_measures.measures.registry, "Srr", other)
+    assert parse_measures("SRR Srr") == [gg.SRR, other]
+    with pytest.raises(gg.MeasureError, match=r"srr can be (Srr or SRR|SRR or Srr); write the one that is meant"):
+        parse_measure("srr@3")
+
+
+def test_a_whole_number_is_taken_where_a_parameter_wants_a_fraction() -> None:
+    assert parse_measures("IPrec@0 SetF(beta=2)") == parse_measures("IPrec@0.0 SetF(beta=2.0)")
+    assert parse_measures([ir_measures.IPrec @ 1, ir_measures.SetF(beta=2)]) == parse_measures("IPrec@1 SetF(beta=2)")
+    scores = gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, [ir_measures.SetF(beta=2)], provider="pytrec_eval")
+    assert scores[ir_measures.SetF(beta=2)] == scores["SetF(beta=2)"] == 1
+
+
+def test_all_bad_names_of_a_call_are_told_at_once() -> None:
+    with pytest.raises(gg.MeasureError) as error:
+        parse_measures(["nDCG@10 xyzzy", "DCG@3, SRE@0", ir_measures.nDCG(foo=1)])
+    said = str(error.value)
+    assert said.startswith("4 measures cannot be taken: (1) xyzzy is not a measure")
+    assert all(part in said for part in ("(2) DCG is not used", "(3) SRE@0", "(4) nDCG has no parameter 'foo'"))
+
+
+def test_ideal_makes_ndcg_ours_and_without_it_ndcg_stays_that_of_ir_measures() -> None:
+    ours = parse_measure("nDCG(ideal='ranking')@10")
+    assert ours == gg.nDCG(ideal="ranking") @ 10 == parse_measures(ir_measures.nDCG(ideal="ranking") @ 10)[0]
+    assert type(ours) is type(gg.nDCG)
+    for measure in (gg.nDCG @ 10, gg.nDCG(ideal="judged") @ 10, parse_measure("nDCG(ideal='judged')@10")):
+        assert measure == ir_measures.nDCG @ 10
+        assert type(measure) is type(ir_measures.nDCG)
+    assert "ideal" not in ir_measures.nDCG.SUPPORTED_PARAMS
+
+
+@pytest.mark.parametrize("measure", [gg.nDCG(ideal="ranking") @ 10, gg.F(beta=2) @ 5, gg.RBPResidual(p=0.5)], ids=str)
+def test_measures_that_no_host_has_can_be_copied_pickled_and_parsed(measure: ir_measures.Measure) -> None:
+    for made in (copy.deepcopy(measure), pickle.loads(pickle.dumps(measure)), parse_measure(str(measure))):
+        assert made == measure
+        assert type(made) is type(measure)
 
 
 def test_white_space_separates_names_but_not_inside_brackets() -> None:
@@ -91,8 +165,21 @@ def test_the_parser_uses_nothing_that_python_3_14_took_away(monkeypatch: pytest.
 
 def test_every_declared_measure_is_exported_and_nothing_else_is() -> None:
     exported = {name for name in gg.__all__ if isinstance(getattr(gg, name), ir_measures.Measure)}
-    assert exported == set(MEASURES)
-    assert all(getattr(gg, name) is MEASURES[name] for name in exported)
+    own = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.own}
+    assert exported == {*MEASURES, *own}
+    assert all(getattr(gg, name) is (MEASURES | own)[name] for name in exported)
+
+
+@pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
+def test_a_declaration_over_one_ranking_says_everything_a_user_asks(declared: RankedDeclaration) -> None:
+    assert declared.title and declared.definition and declared.source and declared.bounds[0]
+    assert declared.arrow in "↑↓–"
+    if declared.own:
+        said = type(declared.measure).__doc__ or ""
+        assert all(part in said for part in (declared.title, declared.definition, declared.source))
+        assert all(info.desc for info in declared.own.values())
+    directions = {"Fallout": "down", "RankIDCG": None, "RankDCG": "up", "ElevenPointAP": "up", "F": "up"}
+    assert declared.better == directions.get(declared.name, declared.better)
 
 
 def test_a_declaration_says_everything_a_user_asks() -> None:

@@ -16,6 +16,7 @@ from tests.support.ranking_cases import (
     BELOW_ZERO,
     BY_GDEVAL,
     FRACTIONAL,
+    HOSTLESS,
     JUDGED_ONLY,
     WHOLE,
     WITH_PROVIDER,
@@ -25,7 +26,7 @@ from tests.support.ranking_cases import (
     parameters_of,
 )
 
-ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
+ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *HOSTLESS]
 any_case = (
     st.integers(0, 2**32).map(Random).map(lambda random: make_case(random, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
 )
@@ -36,7 +37,8 @@ def expected(case: RankedCase) -> pl.DataFrame:
     for query in sorted(case.labels):
         scores, labels = case.scores.get(query, {}), case.labels[query]
         rows.append(
-            {"query_id": query} | {str(m): ranking_oracle.value(m.NAME, parameters_of(m), scores, labels) for m in ALL}
+            {"query_id": query}
+            | {str(m): ranking_oracle.value(m.__name__, parameters_of(m), scores, labels) for m in ALL}
         )
     return pl.DataFrame(rows)
 

@@ -32,6 +32,20 @@ from ir_measures import (
     nDCG,
 )
 
+from goodgain import (
+    ElevenPointAP,
+    F,
+    Fallout,
+    InterpolatedPrecision,
+    RankDCG,
+    RankIDCG,
+    RBPResidual,
+    RelativeP,
+    TruncatedAP,
+    Unjudged,
+)
+from goodgain import nDCG as gg_nDCG
+
 DOCS = (
     "a",
     "aa",
@@ -200,6 +214,46 @@ WITHOUT_PROVIDER: list[ir_measures.Measure] = [
     # trec_eval writes outside its memory where these leave a query without any label from 0
     nDCG(gains={0: 2, 1: 0, 4: 3}) @ 5,
     nDCG(judged_only=True, gains={0: 1, 2: 0, 3: 8, -7: 3}) @ 5,
+]
+
+
+#: Measures, and forms of measures, that no host has.
+HOSTLESS: list[ir_measures.Measure] = [
+    RankDCG,
+    RankDCG @ 3,
+    RankDCG(dcg="exp-log2"),
+    RankDCG(dcg="exp-log2") @ 50,
+    RankIDCG,
+    RankIDCG @ 4,
+    RankIDCG(dcg="exp-log2") @ 2,
+    RankIDCG(ideal="ranking"),
+    RankIDCG(ideal="ranking") @ 3,
+    RankIDCG(ideal="ranking", dcg="exp-log2") @ 5,
+    gg_nDCG(ideal="ranking"),
+    gg_nDCG(ideal="ranking") @ 3,
+    gg_nDCG(ideal="ranking", dcg="exp-log2") @ 4,
+    gg_nDCG(ideal="ranking", judged_only=True) @ 2,
+    gg_nDCG(ideal="ranking", gains={1: 5, 2: 0.5, 3: 2}) @ 5,
+    gg_nDCG(ideal="ranking", gains={0: 3, 4: 0}),
+    ElevenPointAP,
+    ElevenPointAP(rel=2),
+    ElevenPointAP(rel=0.75),
+    *(InterpolatedPrecision @ recall for recall in (0, 0.07, 0.25, 0.3, 0.7, 0.999, 1)),
+    InterpolatedPrecision(rel=2.2) @ 0.5,
+    *(TruncatedAP @ k for k in (1, 3, 50)),
+    TruncatedAP(rel=2) @ 4,
+    *(F @ k for k in (1, 4, 50)),
+    F(beta=2, rel=1.5) @ 3,
+    F(beta=0.5) @ 5,
+    F(beta=0) @ 5,
+    *(Fallout @ k for k in (1, 4, 50)),
+    Fallout(rel=2.2) @ 3,
+    *(RelativeP @ k for k in (1, 4, 50)),
+    RelativeP(rel=3) @ 2,
+    *(Unjudged @ k for k in (1, 4, 50)),
+    RBPResidual,
+    RBPResidual(p=0.95),
+    RBPResidual(p=0),
 ]
 
 

@@ -33,8 +33,11 @@ def in_gdevals_order(scores: Scores) -> list[str]:
 
 
 def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labels) -> float:
-    """The measure of one judged query; 0 for one that the run does not have."""
-    if not scores:
+    """The measure of one judged query.
+
+    One that the run does not have is 0 to the hosts, and an empty ranking to the measures that no host has.
+    """
+    if not scores and name not in HOSTLESS:
         return 0.0
     gains = parameters.get("gains")
     if gains is not None:
@@ -73,9 +76,48 @@ def _dcg(parameters: Mapping[str, Any], gains: list[float]) -> float:
 def _ndcg(
     parameters: Mapping[str, Any], ranking: list[str], _cut: Any, _hits: Any, _good: Any, labels: Labels
 ) -> float:
-    found = [max(labels.get(doc, 0), 0) for doc in ranking]
-    ideal = sorted((max(label, 0) for label in labels.values()), reverse=True)
-    return float(_share(_dcg(parameters, found), _dcg(parameters, ideal)))
+    ideal = _ideal_dcg(parameters, ranking, _cut, _hits, _good, labels)
+    return float(_share(_rank_dcg(parameters, ranking, _cut, _hits, _good, labels), ideal))
+
+
+def _rank_dcg(
+    parameters: Mapping[str, Any], ranking: list[str], _cut: Any, _hits: Any, _good: Any, labels: Labels
+) -> float:
+    return _dcg(parameters, [max(labels.get(doc, 0), 0) for doc in ranking])
+
+
+def _ideal_dcg(
+    parameters: Mapping[str, Any], ranking: list[str], _cut: Any, _hits: Any, _good: Any, labels: Labels
+) -> float:
+    of_ranking = parameters.get("ideal") == "ranking"
+    found = [labels.get(doc, 0) for doc in ranking] if of_ranking else list(labels.values())
+    return _dcg(parameters, sorted((max(label, 0) for label in found), reverse=True))
+
+
+def _highest_precision(recall: Fraction, hits: list[int], good: list[str]) -> Fraction:
+    """The highest precision at any rank whose recall is at least this."""
+    reached = [Fraction(number, k) for number, k in enumerate(hits, 1) if Fraction(number, len(good)) >= recall]
+    return max(reached, default=Fraction(0))
+
+
+def _f(parameters: Mapping[str, Any], hits: list[int], good: list[str]) -> Fraction:
+    if not hits:
+        return Fraction(0)
+    square = Fraction(parameters["beta"]) ** 2
+    precision, recall = Fraction(len(hits), parameters["cutoff"]), Fraction(len(hits), len(good))
+    return (square + 1) * precision * recall / (square * precision + recall)
+
+
+def _fallout(parameters: Mapping[str, Any], cut: list[str], labels: Labels) -> float | Fraction:
+    wrong = [doc for doc, label in labels.items() if label < parameters["rel"]]
+    return _share(sum(doc in wrong for doc in cut), len(wrong))
+
+
+def _residual(p: float, ranking: list[str], labels: Labels) -> Fraction:
+    """What unjudged documents, and all that could follow the ranking, would add."""
+    exact = Fraction(p)
+    unjudged = sum((exact ** (k - 1) for k, doc in enumerate(ranking, 1) if doc not in labels), Fraction(0))
+    return (1 - exact) * unjudged + exact ** len(ranking)
 
 
 def _precision_at_hits(hits: list[int]) -> list[Fraction]:
@@ -120,3 +162,26 @@ _VALUES: dict[str, Callable[..., float | Fraction]] = {
     "NumRel": lambda _p, _r, _c, _h, good, _l: len(good),
     "RBP": lambda p, _r, _c, hits, _g, _l: _rbp(p["p"], hits),
 }
+
+#: The measures that no host has.
+HOSTLESS: dict[str, Callable[..., float | Fraction]] = {
+    "RankDCG": _rank_dcg,
+    "RankIDCG": _ideal_dcg,
+    "ElevenPointAP": lambda _p, _r, _c, hits, good, _l: (
+        sum((_highest_precision(Fraction(i, 10), hits, good) for i in range(11)), Fraction(0)) / 11
+    ),
+    "InterpolatedPrecision": lambda p, _r, _c, hits, good, _l: _highest_precision(
+        Fraction(str(p["recall"])), hits, good
+    ),
+    "TruncatedAP": lambda p, _r, _c, hits, good, _l: _share(
+        sum(_precision_at_hits(hits), Fraction(0)), min(p["cutoff"], len(good))
+    ),
+    "F": lambda p, _r, _c, hits, good, _l: _f(p, hits, good),
+    "Fallout": lambda p, _r, cut, _h, _g, labels: _fallout(p, cut, labels),
+    "RelativeP": lambda p, _r, _c, hits, good, _l: _share(
+        Fraction(len(hits), p["cutoff"]), Fraction(min(p["cutoff"], len(good)), p["cutoff"])
+    ),
+    "Unjudged": lambda p, _r, cut, _h, _g, labels: Fraction(sum(doc not in labels for doc in cut), p["cutoff"]),
+    "RBPResidual": lambda p, ranking, _c, _h, _g, labels: _residual(p["p"], ranking, labels),
+}
+_VALUES |= HOSTLESS

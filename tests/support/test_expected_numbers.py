@@ -44,7 +44,7 @@ def test_every_folder_has_its_numbers_and_its_readme() -> None:
 @pytest.mark.parametrize("folder", EXAMPLES)
 def test_the_files_hold_what_oracle_and_ir_measures_give_now(folder: str) -> None:
     # ranx, which compiles for a minute, is held by the plain formula below.
-    for run, orders in expected(FOLDER / folder, ("oracle", "ir_measures")).items():
+    for run, orders in expected(FOLDER / folder, ("oracle", "ranking_oracle", "ir_measures")).items():
         for order, values in orders.items():
             kept = {m: v for m, v in stored(folder)[run][order].items() if source(m) != "ranx"}
             assert kept == pytest.approx(values, rel=1e-12, abs=1e-12)
@@ -105,6 +105,44 @@ def test_first_relevant_recall_and_f1() -> None:
     assert seen("f1_high", "ranking", "SetP") == pytest.approx(0.99)
     assert seen("f1_high", "ranking", "SetR") == pytest.approx(0.92)
     published([seen("f1", "ranking", "SetF"), seen("f1_high", "ranking", "SetF")], ".41 .95")
+
+
+def test_exact_points_and_measures_cut_at_k() -> None:
+    for folder, run, rounded in (
+        ("rankings_ab", "a", ".8212"), ("rankings_ab", "b", ".6"),
+        ("rankings_cd", "c", ".5636"), ("rankings_cd", "d", ".4545"),
+    ):  # fmt: skip
+        published([seen(folder, run, "ElevenPointAP")], rounded)
+    published(points("a_and_c"), "1 1 .917 .917 .583 .583 .583 .567 .567 .45 .45")
+    published(points("b_and_d"), ".55 .55 .55 .55 .514 .514 .514 .514 .514 .514 .514")
+    published([seen("rankings", "a_and_c", "IPrec@0.7")], ".583")
+    published([seen("rankings_ab", run, "TruncatedAP@5") for run in ("a", "b")], ".6433 .18")
+    published([seen("rankings_ab", run, "AP@5") for run in ("a", "b")], ".5361 .15")
+    published([seen("rankings_ab", "a", name) for name in ("F(beta=2)@10", "SetF(beta=2.0)")], ".8824 .8182")
+    assert [seen("rankings_ab", run, "Fallout@5") for run in ("a", "b")] == [1 / 4, 3 / 4]
+    assert [seen("rankings_ab", "a", f"RelativeP@{k}") for k in (5, 10)] == [4 / 5, 1]
+    published([seen("f1", "ranking", "F@50"), seen("f1_high", "ranking", "F@2300")], ".4069 .9537")
+    assert seen("recall", "ranking", "Unjudged@10") == 0.4
+    assert seen("recall", "ranking", "RBPResidual(p=0.5)") == 307 / 1024
+
+
+def points(run: str) -> list[float]:
+    return [seen("rankings", run, f"InterpolatedPrecision@{tenth / 10:g}") for tenth in range(11)]
+
+
+def test_sums_of_gains_and_the_ideal_of_the_ranking() -> None:
+    def row(measure: str) -> list[float]:
+        return [seen("exponential_gain", "ranking", f"{measure}@{k}") for k in range(1, 11)]
+
+    published(row("RankDCG(dcg='exp-log2')"), "7 8.89 12.39 12.39 12.39 12.75 13.75 14.70 16.80 16.80")
+    of_ranking = "RankIDCG(dcg='exp-log2',ideal='ranking')"
+    published(row(of_ranking), "7 11.42 14.92 16.21 17.37 18.44 18.77 18.77 18.77 18.77")
+    published(row("nDCG(dcg='exp-log2',ideal='ranking')"), "1 .78 .83 .76 .71 .69 .73 .78 .90 .90")
+    linear = ("RankDCG@5", "RankIDCG@5", "nDCG(ideal='ranking')@5")
+    published([seen("linear_gain", "ranking", name) for name in linear], "6.1487 6.3235 .9724")
+    products = [seen("products", "ranking", f"{name}(dcg='exp-log2')@3") for name in ("RankDCG", "RankIDCG")]
+    published(products[:1], "9.393")
+    assert products[1] == pytest.approx(8.5 + 7 / log2(3), rel=1e-12)  # 12.91651, printed 12.916
 
 
 def test_the_cut_run_wins_at_its_own_n_and_loses_what_can_be_lost_at_3() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.files.opening import compression
-from goodgain.formats.row_origins import FileLines, FrameRows, RowSource, TextLines, number_lines
+from goodgain.formats.row_origins import FileLines, FrameRows, RowSource, TextLines, number_rows
 
 __all__ = ["partition_by_query"]
 
@@ -68,10 +68,11 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 
 
 def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
-    """Return the number of the line of each row; lines are counted one by one only where some may be blank."""
+    """Return the number of the line of each row; lines are counted one by one only where some may not be rows."""
     content = lines.content
     if lines.lines is not None:
         return lines.lines
-    if bytes(content.data).count(b"\n") == rows:
+    text = bytes(content.data)
+    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:
         return range(content.before + 1, content.before + 1 + rows)
-    return [number for number, _ in number_lines(content)]
+    return [number for number, _ in number_rows(content)]

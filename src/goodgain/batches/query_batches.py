@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +19,12 @@ from goodgain.batches.whole_query_blocks import TextBlock
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations
+from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations, warn_once
+from goodgain.formats.text import warn_of_passed_over
 from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_engine, tabulate_ranking
 
-__all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches"]
+__all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches", "tally_run"]
 
 #: Blocks that threads scan while the caller counts another one. Each holds its text in memory.
 _AHEAD = 2
@@ -95,6 +97,17 @@ def query_batches(
         yield from _count_blocks(run, blocks, qrels, rels, ranking)
 
 
+def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.DataFrame:
+    """Return what `counting.ledger.tally` returns for a whole run, which is read in batches.
+
+    Raises:
+        InputError: a block of the file cannot be read.
+    """
+    with suppress(ScatteredQueriesError):
+        return pl.concat([batch.tally for batch in query_batches(run, qrels, rels=rels)])
+    return pl.concat([batch.tally for batch in query_batches(run, qrels, rels=rels, scattered=True)])
+
+
 def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
     """Return ranking and ranking table of a run in memory or on an engine, where the table stays if it can."""
     if request is None:
@@ -139,6 +152,8 @@ def _count_blocks(
         yield QueryBatch(tallied, of_block.ranking, of_block.table, run)
     if not met:
         notice(f"{file.path}: {EMPTY_RUN}")
+    warn_of_passed_over(str(file.path), file.passed_over.values())
+    file.passed_over.clear()
     warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
         warn_of_missing_iterations(file)
@@ -168,7 +183,7 @@ def _scan_blocks(
         for block in blocks:
             text = block.plain_text if qrels.labels is None else None
             if text is not None and scan is None:
-                scan = _prepare_scan(qrels, rels, request)
+                scan = _prepare_scan(block.file, qrels, rels, request)
             future = None if text is None or scan is None else pool.submit(scan, text, first=block.file.first)
             waiting.append((block, future))
             if len(waiting) > _AHEAD:
@@ -178,13 +193,16 @@ def _scan_blocks(
 
 
 def _prepare_scan(
-    qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
+    file: RunFile, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
 ) -> Callable[..., _Scanned | None]:
     """Return the function that scans a block of text; it returns None for every block if numba cannot be loaded."""
     try:
         judgments = index_judgments(qrels.frame)
     except ImportError as error:
-        notice(f"numba cannot be used ({error}): large files of text are read as others are, in several times the time")
+        warn_once(
+            file,
+            f"numba cannot be used ({error}): large files of text are read as others are, in several times the time",
+        )
         return lambda _text, *, first: None
     with_ranking = request is not None and request.order == "seen"
 

@@ -17,13 +17,21 @@ import polars as pl
 from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
-from goodgain.files.opening import COMPRESSED, compression, container, stem
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used, find_columns
+from goodgain.files.opening import COMPRESSED, compression, container, open_stream, stem
+from goodgain.formats.column_names import (
+    Columns,
+    FoundColumns,
+    check_columns,
+    check_columns_used,
+    find_columns,
+    warn_of_understood_columns,
+)
+from goodgain.formats.delimited import find_header
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.formats.run import Run, check_run_options, load_run, make_run
-from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.formats.text import RUN_TEXT, PassedOver, read_text
 from goodgain.schema import RUN
 
 __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
@@ -31,6 +39,7 @@ __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 #: A file of more bytes is read in blocks; for smaller ones, blocks would save little memory.
 LARGE = 96 * 2**20
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
+_HEAD = 2**16  # bytes in which the first line of a file is
 _ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
 
 
@@ -46,6 +55,7 @@ class RunFile:
         columns: the user's names of the columns of a Parquet file.
         likely_iteration, renamed, warned: as in `Run`.
         block: how much is read at a time, in bytes of text.
+        passed_over: what was not read of each block of text, by the byte that the block begins at.
     """
 
     path: Path
@@ -58,6 +68,7 @@ class RunFile:
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
     warned: set[str] = field(default_factory=set, compare=False)
+    passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
 
     @property
     def is_plain(self) -> bool:
@@ -110,7 +121,8 @@ class Block:
         """Read the columns as they stand."""
         if self.text is not None:
             content = Content(self.text.text(), part_of=self.file.path, offset=self.text.offset)
-            frame, lines = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            frame, lines, passed_over = read_text(content, RUN_TEXT, label=str(self.file.path), errors="raise")
+            self.file.passed_over[self.text.offset] = passed_over
             return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
         opened = open_frame(self.frame, RUN)
         return opened._replace(rows=self.rows or opened.rows)
@@ -179,7 +191,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
             compressed = compression(path)
             if path.suffix.lower() in COMPRESSED and not compressed:
                 return None
-            if size > (LARGE_COMPRESSED if compressed else LARGE):
+            if size > (LARGE_COMPRESSED if compressed else LARGE) and not _has_header(path, columns):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:
             import pyarrow.parquet as pq
@@ -188,6 +200,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
             names = metadata.schema.to_arrow_schema().names
             found = find_columns(names, RUN, columns, label=str(path))
             if metadata.num_rows and set(RUN.required) <= set(found.names.values()):
+                warn_of_understood_columns(found, str(path))
                 return RunFile(
                     path,
                     gaps,
@@ -199,3 +212,9 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
                     renamed=found.renamed,
                 )
     return None
+
+
+def _has_header(path: Path, columns: Columns) -> bool:
+    """Tell whether text is a CSV or TSV file with a header, which is read at once."""
+    with open_stream(path) as file:
+        return find_header(Content(file.read(_HEAD)), path, columns) is not None

@@ -12,6 +12,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
 from goodgain.formats.column_names import Columns, find_columns
+from goodgain.formats.row_origins import COMMENT
 from goodgain.schema import Table
 
 __all__ = ["TextBlock", "table_blocks", "text_blocks"]
@@ -114,12 +115,13 @@ def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept:
 def _last_query(data: bytes) -> int:
     """Return the byte at which the lines of the last query begin; 0 where only one query is seen.
 
-    What stands before the first newline and after the last may be parts of lines, and is not looked at.
+    What stands before the first newline and after the last may be parts of lines, and is not looked at. Comments have no
+    query: they stay with the lines before them, or after them.
     """
     start = end = data.rfind(b"\n") + 1
     last: list[bytes] = []
     while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
-        first = data[line:end].split(None, 1)[:1]
+        first = [] if data.startswith(COMMENT, line) else data[line:end].split(None, 1)[:1]
         if first and last and first != last:
             return start
         if first:

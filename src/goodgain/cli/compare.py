@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
-from goodgain.batches.run_file import open_run
+from goodgain.cli.systems import Reading, open_systems, rows_option, runs_argument
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
+from goodgain.comparing.grids import Layout
+from goodgain.comparing.tables import render_on_terminal
 from goodgain.errors import notice
-from goodgain.files.opening import stem
-from goodgain.formats.qrels import load_qrels
 
-__all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options", "name_systems"]
+__all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options"]
 
 #: Exit status where a required line does not hold.
 REQUIREMENT_FAILED = 3
@@ -34,11 +33,14 @@ def compare_options(command: Command) -> Command:
     count = click.IntRange(1)
     options = [
         click.argument("qrels", metavar="QRELS"),
-        click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True),
+        runs_argument,
         click.option(
             "-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'."
         ),
         click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs."),
+        click.option(
+            "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
+        ),
         click.option("--iterations", type=count, help="Compare ours named without @ at each iteration up to this too."),
         click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE),
         click.option(
@@ -47,6 +49,7 @@ def compare_options(command: Command) -> Command:
         click.option("--resamples", type=count, default=9_999, show_default=True, help="Number of resamples in both."),
         click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
         click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
+        rows_option,
         click.option("--provider", help="The provider of ir_measures for the classic measures."),
     ]
     for option in reversed(options):
@@ -63,56 +66,31 @@ def compare_files(
     baseline: str | None,
     output_format: str,
     places: int,
-    gaps: str,
-    first: int,
-    labels: str | None,
-    columns: dict[str, str],
-    errors: str,
+    rows: str,
+    reading: Reading,
     **settings: Any,
 ) -> None:
     """Compare runs given as files; settings are those of `goodgain.compare`."""
     lines = [parse_requirement(text) for text in required]
-    names = name_systems(runs)
-    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
-    opened = [open_run(run, gaps=gaps, first=first, errors=errors, columns=columns) for run in runs]
+    judged, systems = open_systems(qrels, runs, reading)
     comparison = compare(
         judged,
-        dict(zip(names, opened, strict=True)),
+        systems,
         [*measures, *(line.measure for line in lines)],
-        baseline=baseline or _find_baseline(lines, names),
-        columns=columns,
+        baseline=baseline or _find_baseline(lines, list(systems)),
+        columns=reading.columns,
         **settings,
     )
     _print_signature(comparison)
     if output_format == "table":
         from rich.console import Console
 
-        Console().print(comparison)
+        console = Console()
+        console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
     else:
-        print(comparison.to_text(output_format, places=places), end="")
+        print(comparison.to_text(output_format, places=places, rows=rows), end="")
     if not _check_lines(comparison, lines):
         raise click.exceptions.Exit(REQUIREMENT_FAILED)
-
-
-def name_systems(runs: Sequence[str]) -> list[str]:
-    """Return a name for each file: its stem, with as many folders as distinguish it; a file given twice gets a number.
-
-    >>> name_systems(["main/agent.run", "new/agent.run"])
-    ['main/agent', 'new/agent']
-    """
-    paths = [Path(run) for run in runs]
-    named = _find_distinct_names(list(dict.fromkeys(paths)))
-    times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
-    return [named[path] + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
-
-
-def _find_distinct_names(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return names with as few folders as make them distinct."""
-    for folders in range(max(len(path.parts) for path in paths)):
-        named = {path: "/".join([*path.parts[:-1][::-1][:folders][::-1], stem(path)]) for path in paths}
-        if len(set(named.values())) == len(named):
-            return named
-    return {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
 
 
 def _find_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:

@@ -48,8 +48,14 @@ def _list_families() -> Iterator[Family]:
     ):
         of_family = [measure for measure in MEASURES.values() if measure.declaration.family == family]
         yield title, [_describe_measure(measure) for measure in of_family]
-    title = "Classic measures, from the ranking table; @k is a cutoff in ranks, rel= the smallest relevant label (1)"
-    yield title, [_describe_ranked(declared) for declared in RANKED_MEASURES.values()]
+    for family, title in (
+        (
+            "classic",
+            "Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)",
+        ),
+        ("ranked", "Measures over one ranking that no host has; @k and rel= as above"),
+    ):
+        yield title, [_describe_ranked(declared) for declared in RANKED_MEASURES.values() if declared.family == family]
 
 
 def _describe_measure(measure: GoodGainMeasure) -> tuple[str, str, str, str]:

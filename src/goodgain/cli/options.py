@@ -64,7 +64,7 @@ columns_option = click.option(
     "--columns",
     metavar="NAME=COLUMN,...",
     callback=_parse_columns,
-    help="Names of columns in Parquet, Arrow or JSON Lines: step=iteration,qid=query_id.",
+    help="Names of columns in Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +14,8 @@ import polars as pl
 import goodgain
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
+from goodgain.cli.curve import curve
+from goodgain.cli.evaluate import evaluate
 from goodgain.cli.judge import judge
 from goodgain.cli.measures import list_measures
 from goodgain.cli.options import (
@@ -28,12 +29,14 @@ from goodgain.cli.options import (
     qrels_argument,
     run_argument,
 )
+from goodgain.cli.pool import pool
+from goodgain.cli.systems import reading_of
+from goodgain.cli.tables import print_frame
 from goodgain.cli.traces import convert, dedup
 from goodgain.comparing.tables import FORMS
-from goodgain.errors import GoodgainError, GoodgainNotice, InputError
+from goodgain.errors import GoodgainError, GoodgainNotice
 from goodgain.files.writing import Outputs
 from goodgain.formats.qrels import looks_like_qrels
-from goodgain.measures import MEASURES
 
 __all__ = ["main", "program"]
 
@@ -48,112 +51,6 @@ __all__ = ["main", "program"]
 @click.version_option(goodgain.__version__, message="goodgain %(version)s")
 def program() -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
-
-
-@program.command(
-    epilog=make_epilog(
-        "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@3 SRR'",
-        "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run SRE -q -o jsonl",
-    )
-)
-@qrels_argument
-@run_argument
-@click.argument("measures", metavar="MEASURE...", nargs=-1, required=True)
-@click.option("-q", "--by_query", is_flag=True, help="Print the values of each query too.")
-@click.option("-n", "--no_summary", is_flag=True, help="With -q: leave out the rows of all queries.")
-@click.option(
-    "-p",
-    "--places",
-    type=click.IntRange(-1, 100),
-    default=4,
-    show_default=True,
-    help="Decimals; -1 for full precision.",
-)
-@output_format_option("table", "tsv", "jsonl")
-@click.option("--provider", help="The provider of ir_measures for the classic measures.")
-@order_option
-@gaps_options
-@labels_option
-@columns_option
-@errors_option
-def evaluate(
-    qrels: str,
-    run: str,
-    measures: tuple[str, ...],
-    by_query: bool,
-    no_summary: bool,
-    places: int,
-    output_format: str,
-    provider: str | None,
-    order: str,
-    gaps: str,
-    first: int,
-    labels: str | None,
-    columns: dict[str, str],
-    errors: str,
-) -> None:
-    """Score a run on any measures, ours and those of ir_measures.
-
-    QRELS is a file or the id of an ir_datasets data set, RUN a file: TREC text with the iteration in column 2, Parquet,
-    Arrow or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3 or "CG SRR"; goodgain measures lists the measures
-    that are computed here.
-    """
-    if no_summary and not by_query:
-        raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
-    searched, judged = open_run_and_qrels(
-        qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
-    )
-    scores = goodgain.evaluate(judged, searched, measures, order=order, provider=provider)
-    _print_signature(scores.signature)
-    rows = list(scores.per_query.iter_rows()) if by_query else []
-    if not no_summary:
-        rows += [("all", name, value) for name, value in scores.mean().items()]
-    if output_format == "table":
-        _print_table(rows, places, by_query=by_query)
-        return
-    for query_id, name, value in rows:
-        if output_format == "jsonl":
-            row = ({"query_id": query_id} if by_query else {}) | {"measure": name, "value": value}
-            print(json.dumps(row, allow_nan=False))
-        else:
-            print(*([query_id] if by_query else []), name, _format_value(value, places), sep="\t")
-
-
-def _format_value(value: float | None, places: int) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.{places}f}" if places >= 0 else str(value)
-
-
-def _print_table(rows: list[tuple[str, str, float | None]], places: int, *, by_query: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*(["query"] if by_query else []), "measure")
-    table.add_column("value", justify="right", no_wrap=True)
-    for number, (query_id, name, value) in enumerate(rows):
-        is_last = number + 1 < len(rows) and rows[number + 1][0] != query_id
-        cells = [Text(query_id)] if by_query else []
-        table.add_row(*cells, Text(_add_arrow(name)), _format_value(value, places), end_section=is_last and by_query)
-    Console().print(table)
-
-
-def _add_arrow(name: str) -> str:
-    """Return the name of a good-gain measure with the arrow of its better direction, and any other name as it is."""
-    declared = MEASURES.get(name.split("@")[0].split("(")[0])
-    return f"{name} {declared.declaration.arrow}" if declared else name
-
-
-def _print_signature(signature: dict[str, Any]) -> None:
-    """Print on stderr how many queries the numbers stand for, and how they were made."""
-    _print_on_stderr(
-        f"queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run; "
-        f"{signature['without_judgments']} of the run without judgments, left out"
-    )
-    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
-    shown["unjudged"] = f"{signature['unjudged']:.4f}"
-    _print_on_stderr("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()))
 
 
 @program.command(
@@ -183,21 +80,16 @@ def ledger(
     columns: dict[str, str],
     errors: str,
 ) -> None:
-    """Print what each iteration of each query brought: results, repeats, good documents, gain."""
+    """Print what each iteration of each query brought: results, repeats, good documents, gain.
+
+    A query has no row after its last iteration: an average of rows over queries leaves out those that have stopped.
+    goodgain curve prints the means over all queries.
+    """
     searched, judged = open_run_and_qrels(
         qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
     )
     frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
-    if output_format == "table":
-        whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
-        with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
-            print(frame)
-    elif output_format == "csv":
-        print(frame.write_csv(), end="")
-    elif output_format == "jsonl":
-        print(frame.write_ndjson(), end="")
-    else:
-        frame.write_parquet(sys.stdout.buffer)
+    print_frame(frame, output_format)
 
 
 @program.command(
@@ -267,11 +159,14 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
     """Compare two or more runs on any measures, with tests, and say which is better.
 
-    QRELS and RUN are what evaluate takes. Exit status 3: a line given with --require does not hold.
+    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
     """
-    compare_files(qrels, runs, **options)
+    compare_files(qrels, runs, reading=reading_of(options), **options)
 
 
+program.add_command(evaluate)
+program.add_command(curve)
+program.add_command(pool)
 program.add_command(convert)
 program.add_command(dedup)
 program.add_command(judge)

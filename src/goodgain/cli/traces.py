@@ -16,7 +16,7 @@ from goodgain.files.writing import Outputs
 
 __all__ = ["convert", "dedup"]
 
-_POLICIES = ("standard", "id", "content")
+_POLICIES = ("standard", "id", "strict", "content")
 
 
 @click.command(
@@ -134,12 +134,12 @@ def dedup(
     RESULTS is a file that goodgain convert --results wrote.
     """
     from goodgain.dedup import deduplicate
-    from goodgain.traces import read_results, write_results
+    from goodgain.traces import write_results
 
     Outputs([Path(results)]).add(output)
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
-    found = deduplicate(read_results(results), policy=policy, level=level, trust_doc_id=trust, across=across)
+    found = deduplicate(results, policy=policy, level=level, trust_doc_id=trust, across=across)
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

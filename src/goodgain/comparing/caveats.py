@@ -23,6 +23,7 @@ class Facts:
 
     Attributes:
         ours: the good-gain measures that are compared.
+        lower: the names of the measures compared, of any family, that are better when lower.
         values: name of a measure -> its values, a row for each system, a column for each query of the qrels.
         iterations: the number of iterations N, in the same form.
         systems: system, absent_from_run, without_judgments, coverage; in the order of the rows.
@@ -30,6 +31,7 @@ class Facts:
     """
 
     ours: Sequence[GoodGainMeasure]
+    lower: Sequence[str]
     values: Mapping[str, Matrix]
     iterations: Matrix
     systems: pl.DataFrame
@@ -108,15 +110,11 @@ def _describe_idle_systems(facts: Facts) -> Iterator[str]:
     """Warn of measures, better when lower, on which a system is better because it never searched."""
     for k, name in enumerate(facts.names):
         idle = facts.iterations[k] == 0
-        won = [
-            str(m)
-            for m in facts.ours
-            if m.declaration.better == "down" and _is_better_somewhere(facts.values[str(m)], k, idle)
-        ]
+        won = [measure for measure in facts.lower if _is_better_somewhere(facts.values[measure], k, idle)]
         if won:
             yield (
                 f"{name}: never searched in {_format_queries(int(idle.sum()))}, and is better there on {', '.join(won)} for "
-                "it: a query without any search has no repeats and no cost (SRR is 0)"
+                "it: a query without any search has no repeats, no wrong documents and no cost (SRR and Fallout are 0)"
             )
 
 

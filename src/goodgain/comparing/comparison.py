@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ import polars as pl
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.comparing.caveats import Facts, list_caveats
 from goodgain.comparing.findings import Findings
+from goodgain.comparing.grids import Layout
 from goodgain.comparing.matching import (
     add_context,
     build_matrices,
@@ -24,14 +24,16 @@ from goodgain.comparing.pairing import Matched, Settings, compare_pairs, list_pa
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.counting.coverage import warn_if_no_label_reaches
-from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.evaluation import Scores, find_used_thresholds, score_run
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
+from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.ranked import find_declaration
 
 __all__ = ["Comparison", "compare", "direction"]
 
@@ -46,27 +48,30 @@ class Comparison(Findings):
     Attributes:
         systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
             (judged share of unique results; null without results).
-        means: measure, better (`up`, `down`), system, mean, queries.
+        means: measure, better (`up`, `down`, null), system, mean, queries.
         pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
             p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
             more_results (per query, system minus against). The verdict on system is `better` or `worse` (by direction)
             where the difference is significant, `unclear` where it is not, `equal` where all differences are zero, null
-            where there is no query. A p that does not exist is null.
+            where there is no query. A measure without a better direction has no verdict, wins, ties and losses. A p that
+            does not exist is null.
         values: query_id, measure, system, value: the values that were tested.
         baseline: the system that all others are compared with; None where all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
         signature: the versions and settings that the numbers were made with.
     """
 
-    def to_text(self, form: str = "markdown", *, places: int = 4) -> str:
+    def to_text(self, form: str = "markdown", *, places: int = 4, rows: str = "measures") -> str:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
+        The table of means has a row for each measure, or with `rows="systems"` one for each system.
+
         Raises:
-            InputError: the form is unknown.
+            InputError: the form, or what the rows are, is unknown.
         """
-        return write_comparison(self, form, places=places)
+        return write_comparison(self, form, Layout(places, rows))
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()
@@ -77,7 +82,7 @@ class Comparison(Findings):
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """Yield coloured tables for a terminal: `rich.print(comparison)`."""
-        yield from render_on_terminal(self, options.max_width)
+        yield from render_on_terminal(self, options.max_width, Layout())
 
     def _repr_markdown_(self) -> str:
         return self.to_text("markdown")
@@ -89,6 +94,7 @@ def compare(
     measures: Measures,
     *,
     baseline: str | None = None,
+    against: str | None = None,
     iterations: int | None = None,
     seed: int = 42,
     resamples: int = 9_999,
@@ -102,8 +108,11 @@ def compare(
     Args:
         qrels: what `read_qrels` takes.
         systems: name -> what `read_run` takes; two or more.
-        measures: names, measure objects or both. Ours know which way is better, classic ones are better when higher.
+        measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
+            only a host knows is better when higher.
         baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
+        against: `previous` compares each system with the one before it alone, as the stages of a pipeline are; Holm's
+            correction is then over these pairs.
         iterations: compare ours named without @ at each fixed iteration 1..iterations too, beside a query's own last.
         seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
         resamples: number of sign flips in the test, and of bootstrap samples.
@@ -118,7 +127,7 @@ def compare(
         A measure leaves out the queries for which some system has no value. Means are over queries, for every measure.
 
     Raises:
-        InputError: fewer than two systems, an unknown baseline, or input that cannot be read.
+        InputError: fewer than two systems, an unknown baseline, a baseline beside `against`, or input that cannot be read.
         MeasureError: a measure is unknown, or cannot be computed from this input.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
@@ -129,8 +138,10 @@ def compare(
     >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
     [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
-    runs = _check_systems(systems, baseline)
+    runs = check_systems(systems, least=2)
     names = list(runs)
+    _check_baseline(baseline, names)
+    pairs = _choose_pairs(names, baseline, against)
     settings = Settings(
         _check_whole_number("seed", seed, 0), _check_whole_number("resamples", resamples, 1), _check_alpha(alpha)
     )
@@ -138,13 +149,9 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores = {
-        name: _score_system(name, judged, run, needed, columns, order=order, provider=provider)
-        for name, run in runs.items()
-    }
+    scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
-    pairs = list_pairs(len(names), None if baseline is None else names.index(baseline))
     about = tabulate_systems(scores, full)
     found = compare_pairs(matched, names, pairs, settings)
     notes = _list_notes(asked, full, matched, about)
@@ -157,27 +164,32 @@ def compare(
         values=tabulate_values(scores, asked),
         baseline=baseline,
         notes=notes,
-        signature=_build_signature(scores, settings),
+        signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
 
 
-def direction(measure: ir_measures.Measure) -> str:
-    """Return `up` or `down`: as ours are declared, and `up` for classic measures."""
-    return measure.declaration.better if isinstance(measure, GoodGainMeasure) else "up"
+def direction(measure: ir_measures.Measure) -> str | None:
+    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows."""
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    return "up" if declared is None else declared.better
 
 
-def _check_systems(systems: Mapping[str, Any], baseline: str | None) -> dict[str, Any]:
-    if not isinstance(systems, Mapping):
-        raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
-    named = {str(name): run for name, run in systems.items()}
-    if len(named) < len(systems):
-        raise InputError("two systems have the same name once it is text; give each a name of its own")
-    if len(named) < 2:
-        there = ", ".join(named) or "none"
-        raise InputError(f"a comparison needs two systems or more, and there is {there}; add another run")
-    if baseline is not None and baseline not in named:
-        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(named)}")
-    return named
+def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
+    """Return the pairs (system, against) that are compared, by position."""
+    if against is None:
+        return list_pairs(len(names), None if baseline is None else names.index(baseline))
+    if against != "previous":
+        raise InputError(f"against={against!r}: give 'previous', or name one system for all others with baseline=")
+    if baseline is not None:
+        raise InputError(
+            f"against='previous' and baseline={baseline!r} name two systems to compare with; give one of them"
+        )
+    return [(system, system - 1) for system in range(1, len(names))]
+
+
+def _check_baseline(baseline: str | None, names: list[str]) -> None:
+    if baseline is not None and baseline not in names:
+        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
 
 
 def _check_whole_number(name: str, value: int, least: int) -> int:
@@ -208,19 +220,15 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
     return parse_measures(found)
 
 
-def _score_system(
-    name: str, qrels: Qrels, run: Any, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
-) -> Scores:
-    """Score one system, and put its name before each notice."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GoodgainNotice)
-        searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-        scores = score_run(judged, searched, measures, **options)
-    for warning in caught:
-        if issubclass(warning.category, GoodgainNotice):
-            notice(f"{name}: {warning.message}")
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+def _score_systems(
+    runs: Mapping[str, Any], qrels: Qrels, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
+) -> dict[str, Scores]:
+    scores: dict[str, Scores] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in runs.items():
+            with notices.of(name):
+                searched, judged = open_run_and_qrels(qrels, run, columns=columns)
+                scores[name] = score_run(judged, searched, measures, **options)
     return scores
 
 
@@ -232,7 +240,8 @@ def _list_notes(
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    return tuple(list_caveats(Facts(ours, full, full[str(NumIter)], systems, left_out)))
+    lower = [str(measure) for measure in asked if direction(measure) == "down"]
+    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, left_out)))
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

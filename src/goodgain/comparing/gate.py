@@ -170,4 +170,5 @@ def _test_against_number(comparison: Comparison, line: Requirement, system: str)
 
 def forbids_improvement(line: Requirement) -> bool:
     """Return whether a line asks a system not to be better than the baseline."""
-    return line.bound is None and (direction(line.measure) == "up") == line.sign.startswith("<")
+    better = direction(line.measure)
+    return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 from goodgain.comparing.findings import Findings
 
-__all__ = ["Cell", "Grid", "build_grids", "build_legend"]
+__all__ = ["ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend"]
 
-_ARROWS = {"up": "↑", "down": "↓"}
+#: What the rows of a table of means can be.
+ROWS = ("measures", "systems")
+
+_ARROWS = {"up": "↑", "down": "↓", None: "–"}
 _ABSENT = "–"
 
 #: Column of the systems -> its heading in a table.
@@ -18,6 +21,13 @@ _SPENT = {
     "results": "results per query",
     "coverage": "judged share of unique results",
 }
+
+
+class Layout(NamedTuple):
+    """How tables are laid out: the number of decimals, and which of `ROWS` the rows of the means are."""
+
+    places: int = 4
+    rows: str = "measures"
 
 
 class Cell(NamedTuple):
@@ -42,21 +52,31 @@ class Grid(NamedTuple):
         rows = [row[:at] + row[at + 1 :] for row in self.rows]
         return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
 
+    def turn(self, heading: str) -> Grid:
+        """Return the table with its columns as rows, below a new first heading; it has one column of words."""
+        columns = zip(*self.rows, strict=True)
+        names = next(columns)
+        rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
+        return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
 
-def build_grids(comparison: Findings, places: int) -> list[Grid]:
+
+def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     """Return the table of means and the table of pairs."""
-    return [_build_means_grid(comparison, places), _build_pairs_grid(comparison, places)]
+    means = _build_means_grid(comparison, layout.places)
+    if layout.rows == "systems":
+        means = means.turn("system")
+    return [means, _build_pairs_grid(comparison, layout.places)]
 
 
 def _build_means_grid(comparison: Findings, places: int) -> Grid:
     """Return a row for each measure with the best mean marked, and below them the cost of each system."""
     rows: list[list[Cell]] = []
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
-        best = _find_best(of.get_column("mean").drop_nulls().to_list(), str(better))
+        best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
         cells = [
             Cell(_format_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")
         ]
-        rows.append([Cell(f"{measure} {_ARROWS[str(better)]}"), *cells])
+        rows.append([Cell(f"{measure} {_ARROWS[better]}"), *cells])
     for name, title in _SPENT.items():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
     queries = comparison.signature["queries"]
@@ -64,9 +84,9 @@ def _build_means_grid(comparison: Findings, places: int) -> Grid:
     return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
 
 
-def _find_best(means: list[float], better: str) -> set[float]:
-    """Return the means that are best but for rounding; none where all are equal."""
-    if not means:
+def _find_best(means: list[float], better: str | None) -> set[float]:
+    """Return the means that are best but for rounding; none where all are equal, or neither direction is better."""
+    if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
     best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
@@ -95,7 +115,7 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
             else f"[{_format_signed(row['low'], places)}, {_format_signed(row['high'], places)}]",
             *(_format_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
             _format_signed(row["effect"], 2),
-            f"{row['wins']}/{row['ties']}/{row['losses']}",
+            _ABSENT if row["wins"] is None else f"{row['wins']}/{row['ties']}/{row['losses']}",
             _format_signed(row["more_iterations"], 2),
         ]
         rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])

@@ -41,7 +41,7 @@ def build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.
     return found
 
 
-def keep_complete_queries(values: Matrix, better: str) -> Matched:
+def keep_complete_queries(values: Matrix, better: str | None) -> Matched:
     """Return the values of the queries for which every system has one."""
     has_all = np.isfinite(values).all(axis=0)
     return Matched(np.ascontiguousarray(values[:, has_all]), better)

@@ -68,11 +68,11 @@ class Matched(NamedTuple):
 
     Attributes:
         values: a row for each system, a column for each query.
-        better: `up` or `down`.
+        better: `up`, `down`, or None where neither is.
     """
 
     values: Matrix
-    better: str
+    better: str | None
 
 
 def list_pairs(systems: int, baseline: int | None) -> list[tuple[int, int]]:
@@ -96,8 +96,8 @@ def compare_pairs(
     Returns:
         The columns of `PAIRS`: differences are system minus against, in the measure's unit; wins and verdict follow the
         direction that is better; the verdict is `better` or `worse` where the difference is significant, `unclear`
-        where it is not, `equal` where all differences are zero; a p that does not exist is null. Holm's correction is
-        over the pairs of one measure.
+        where it is not, `equal` where all differences are zero; a measure without a better direction has neither. A p
+        that does not exist is null. Holm's correction is over the pairs of one measure.
     """
     tested: dict[str, _Tests] = {}
     for batch in _group_measures(measures, pairs):
@@ -159,7 +159,7 @@ def _build_rows(
     means = average_rows(matched.values)
     differences = _average_differences(tests.differences)
     t_holm, randomised_holm = correct_by_holm(tests.t), correct_by_holm(tests.randomised)
-    towards = 1 if matched.better == "up" else -1
+    towards = {"up": 1, "down": -1, None: 0}[matched.better]
     for k, (a, b) in enumerate(pairs):
         signs = towards * np.sign(tests.differences[k])
         significant = bool(randomised_holm[k] <= alpha)
@@ -176,10 +176,8 @@ def _build_rows(
             randomised_holm[k],
             tests.tukey[k],
             tests.effect[k],
-            int((signs > 0).sum()),
-            int((signs == 0).sum()),
-            int((signs < 0).sum()),
-            _decide_verdict(signs, towards * differences[k], significant=significant),
+            *(int(counted.sum()) if towards else None for counted in (signs > 0, signs == 0, signs < 0)),
+            _decide_verdict(signs, towards * differences[k], significant=significant) if towards else None,
             significant,
         )
 

@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from goodgain.comparing.findings import Findings
-from goodgain.comparing.grids import Grid, build_grids, build_legend
+from goodgain.comparing.grids import ROWS, Grid, Layout, build_grids, build_legend
 from goodgain.errors import InputError
 
 __all__ = ["FORMS", "render_on_terminal", "write_comparison"]
 
 
-def write_comparison(comparison: Findings, form: str, *, places: int = 4) -> str:
+def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
     """Return the comparison as text in one of `FORMS`."""
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
-    return FORMS[form](comparison, places)
+    if layout.rows not in ROWS:
+        raise InputError(f"rows={layout.rows!r} is not one of {', '.join(ROWS)}")
+    return FORMS[form](comparison, layout)
 
 
-def _write_markdown(comparison: Findings, places: int) -> str:
+def _write_markdown(comparison: Findings, layout: Layout) -> str:
     parts = []
-    for grid in build_grids(comparison, places):
+    for grid in build_grids(comparison, layout):
         align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
         lines = [[*map(_escape_markdown, grid.header)], align]
         lines += [
@@ -43,8 +45,8 @@ def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", _remove_line_breaks(text))
 
 
-def _write_latex(comparison: Findings, places: int) -> str:
-    means, pairs = (_write_tabular(grid) for grid in build_grids(comparison, places))
+def _write_latex(comparison: Findings, layout: Layout) -> str:
+    means, pairs = (_write_tabular(grid) for grid in build_grids(comparison, layout))
     notes = "\n".join(f"{_escape_latex(sentence)}\\par" for sentence in build_legend(comparison))
     tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
     floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
@@ -97,11 +99,11 @@ def _remove_line_breaks(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def _write_csv(comparison: Findings, places: int) -> str:
+def _write_csv(comparison: Findings, layout: Layout) -> str:
     return comparison.pairs.write_csv()
 
 
-def _write_json(comparison: Findings, places: int) -> str:
+def _write_json(comparison: Findings, layout: Layout) -> str:
     content = {
         "baseline": comparison.baseline,
         "systems": comparison.systems.to_dicts(),
@@ -114,7 +116,7 @@ def _write_json(comparison: Findings, places: int) -> str:
 
 
 #: The forms of `Comparison.to_text`.
-FORMS: dict[str, Callable[[Findings, int], str]] = {
+FORMS: dict[str, Callable[[Findings, Layout], str]] = {
     "csv": _write_csv,
     "markdown": _write_markdown,
     "latex": _write_latex,
@@ -127,11 +129,11 @@ _COLOURS = {"better": "green", "worse": "red"}
 _DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
 
 
-def render_on_terminal(comparison: Findings, width: int) -> Iterator[Any]:
+def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
     """Yield the two tables for rich and the legend without the notes, which are printed as notices on stderr."""
     from rich.text import Text
 
-    means, pairs = build_grids(comparison, places=4)
+    means, pairs = build_grids(comparison, layout)
     yield _build_rich_table(means)
     left_out = []
     for heading in _DISPENSABLE:

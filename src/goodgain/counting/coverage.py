@@ -81,17 +81,18 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
 
 
 def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
-    """Give a notice for each threshold that no label reaches: then no document is good, and nothing can be found."""
+    """Give one notice of the thresholds that no label reaches: then no document is good, and nothing can be found."""
     largest: Any = qrels.get_column("relevance").max()
-    for rel in rels:
-        if largest >= rel:
-            continue
-        within_reach = 1 if largest >= 1 else largest
-        remedy = f"ask for a lower one, as in CG(rel={within_reach:g})" if largest > 0 else "check the labels"
-        notice(
-            f"no label of the qrels reaches rel={rel:g} (the largest is {largest:g}), so no document is good: CG, SRE and "
-            f"the like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
-        )
+    beyond = sorted({rel for rel in rels if rel > largest})
+    if not beyond:
+        return
+    within_reach = 1 if largest >= 1 else largest
+    remedy = f"ask for a lower one, as in CG(rel={within_reach:g})" if largest > 0 else "check the labels"
+    notice(
+        f"no label of the qrels reaches {' or '.join(f'rel={rel:g}' for rel in beyond)} (the largest is {largest:g}), so no "
+        "document is good: CG, SRE and the like are 0, and IterationsForAllGoodResults is 0, its best value; "
+        f"{remedy}"
+    )
 
 
 def warn_if_misleading(coverage: Coverage, *, labels: str | None) -> None:

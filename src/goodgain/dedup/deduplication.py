@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -22,6 +23,7 @@ from goodgain.dedup.rows import RUN_ORDER, SCOPES, has_only_ids, read_rows
 from goodgain.dedup.summary import Summary, count_rules
 from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
 from goodgain.errors import InputError, notice
+from goodgain.files.results import open_results
 
 __all__ = ["Deduplication", "deduplicate"]
 
@@ -70,7 +72,7 @@ class Deduplication:
 
 
 def deduplicate(
-    results: IntoFrame,
+    results: IntoFrame | str | os.PathLike[str],
     *,
     policy: Policy = "standard",
     across: Collection[str] = ("system",),
@@ -80,10 +82,11 @@ def deduplicate(
 ) -> Deduplication:
     """Find out which results of a query are the same document.
 
-    `results` is a results frame (or a run: query_id, doc_id, ...) of any engine that narwhals knows. `policy` is "id"
-    (item ids and equal URLs only), "standard", or "content" (copies under another address are repeats). Results are
-    deduplicated together within a query, over the columns that `across` names: by default the systems of a query
-    together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
+    `results` is a results frame (or a run: query_id, doc_id, ...) of any engine that narwhals knows, or the path of a
+    file that `write_results` wrote. `policy` is "id" (item ids and equal URLs only), "standard", "strict" (any compared
+    field that differs rejects, whatever else is equal), or "content" (copies under another address are repeats).
+    Results are deduplicated together within a query, over the columns that `across` names: by default the systems of a
+    query together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
     doc_ids alone decide; by default they do in a frame without other evidence, such as a run. `level="document"` takes
     a passage for the document it is from. `pairs_a_key` is the most pairs of results with one key that are compared.
 
@@ -97,7 +100,7 @@ def deduplicate(
     (['http://www.example.org/a/', 'http://www.example.org/a/'], [None, 'url'])
     """
     _check_options(policy, across, level, pairs_a_key)
-    frame = nw.from_native(results)
+    frame = nw.from_native(open_results(results))
     frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
     trusted = has_only_ids(frame) if trust_doc_id is None else trust_doc_id
     rows = read_rows(frame, across)

@@ -108,6 +108,11 @@ class Evidence:
         return item, self.other_page | self.other_choice
 
     @cached_property
+    def other_item(self) -> Mask:
+        """Whether the URLs differ in anything after normalisation."""
+        return self._compare_values("item")[1]
+
+    @cached_property
     def other_page(self) -> Mask:
         """Whether host or path of the URLs differ."""
         return self._compare_values("page")[1]

@@ -61,10 +61,12 @@ def _find_conflicts(
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
     distinguishing = ["type", "page", "choice", "title", *records.attributes, *(["doc_id"] if records.trusted else [])]
+    distinguishing += ["item", "snippet"] if policy == "strict" else []
     values = members.join(records.frame.select("record", *distinguishing), on="record")
-    by_title = [row.name for row in TYPES.values() if row.title in row.reject]
-    titles_count = pl.col("type").is_in(by_title).any().over("component")
-    values = values.with_columns(title=pl.when(titles_count).then("title"))
+    if policy != "strict":
+        by_title = [row.name for row in TYPES.values() if row.title in row.reject]
+        titles_count = pl.col("type").is_in(by_title).any().over("component")
+        values = values.with_columns(title=pl.when(titles_count).then("title"))
     kinds = values.group_by("component").agg(pl.len().alias("size"), pl.col(distinguishing).drop_nulls().n_unique())
     mixed = kinds.filter(pl.any_horizontal(pl.col(distinguishing) > 1)).select("component", "size")
     whole = mixed.filter(pl.col("size") * (pl.col("size") - 1) // 2 <= limit)

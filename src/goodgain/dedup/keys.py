@@ -14,7 +14,7 @@ from goodgain.dedup.values import SEVERAL
 
 __all__ = ["STRONG_KINDS", "Policy", "make_keys"]
 
-Policy = Literal["id", "standard", "content"]
+Policy = Literal["standard", "id", "strict", "content"]
 
 #: Shorter titles (`Home`, `Login`) are shared by pages that have nothing in common.
 _MIN_TITLE = 12

@@ -31,7 +31,7 @@ class Rule:
 
     name: str
     decide: Callable[[Evidence, Policy], _Ruling]
-    policies: tuple[Policy, ...] = ("id", "standard", "content")
+    policies: tuple[Policy, ...] = ("id", "standard", "strict", "content")
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,15 @@ def _decide_by_type(pairs: Evidence, policy: Policy) -> _Ruling:
     return pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0
 
 
+def _decide_by_mismatch(pairs: Evidence, policy: Policy) -> _Ruling:
+    """Reject a pair that differs in anything that its type compares. Untrusted doc_ids are not compared: searches reissue them."""
+    kind = pairs.kind
+    differ = pairs.other_item & _names_item(pairs)
+    for name in {*kind.item_ids, *kind.reject, *kind.required, *kind.weights, "title", "snippet"}:
+        differ = differ | pairs.compare(name)[1]
+    return pairs.no_pairs(), differ, 0.0
+
+
 def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
     agree, differ = pairs.no_pairs(), pairs.no_pairs()
     for name in pairs.kind.item_ids:
@@ -77,14 +86,7 @@ def _decide_by_contradiction(pairs: Evidence, policy: Policy) -> _Ruling:
 
 
 def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
-    equal = pairs.compare("url")[0]
-    match pairs.kind.url:
-        case "item":
-            names_item = ~pairs.no_pairs()
-        case "nothing":
-            names_item = pairs.no_pairs()
-        case "item beyond the start page":
-            names_item = pairs.beyond_start
+    equal, names_item = pairs.compare("url")[0], _names_item(pairs)
     if policy == "id":
         return equal & names_item, pairs.no_pairs(), 2.0
     differ = pairs.other_page & names_item
@@ -92,6 +94,17 @@ def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
         doubtful = pairs.select(differ)
         differ[differ] = ~(doubtful.compare("title")[0] & doubtful.compare("snippet")[0])
     return equal & names_item, differ | pairs.other_choice, 2.0
+
+
+def _names_item(pairs: Evidence) -> Mask:
+    """Return whether the URLs name the items, rather than a place where many are found."""
+    match pairs.kind.url:
+        case "item":
+            return ~pairs.no_pairs()
+        case "nothing":
+            return pairs.no_pairs()
+        case "item beyond the start page":
+            return pairs.beyond_start
 
 
 def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
@@ -136,11 +149,12 @@ def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
     return same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE)
 
 
-_ALL_BUT_ID: tuple[Policy, ...] = ("standard", "content")
+_ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
 #: In the order in which they are applied: the surest evidence first.
 RULES = (
     Rule("trusted", _decide_by_trusted_id),
     Rule("type", _decide_by_type),
+    Rule("mismatch", _decide_by_mismatch, ("strict",)),
     Rule("item id", _decide_by_item_id),
     Rule("field", _decide_by_contradiction, _ALL_BUT_ID),
     Rule("url", _decide_by_url),

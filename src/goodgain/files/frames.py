@@ -22,6 +22,8 @@ __all__ = ["Append", "EncodedRows", "append_rows", "encode_rows", "escape_ids", 
 #: White space and control characters of Unicode, which some reader would take for the end of a field or of a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
 _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
+#: A line that begins with this sign is a comment in TREC text.
+_COMMENT = "#"
 
 
 class EncodedRows(NamedTuple):
@@ -46,7 +48,7 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the form that the file's name says, whole or not at all.
 
     In TREC text, which has the columns in their order as its fields, white space and control characters in ids become
-    %XX (UTF-8 bytes), with one notice and the count.
+    %XX (UTF-8 bytes), and so does a `#` that would make its line a comment, with one notice and the count.
 
     Raises:
         InputError: an id is empty and cannot be written as TREC text, or the file cannot be written.
@@ -76,8 +78,8 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
     """Give a notice if ids were changed because TREC text cannot hold them."""
     if count:
         notice(
-            f"{path}: white space and control characters in {count} id{'s' * (count != 1)} were written as %XX; "
-            "write Parquet or JSON Lines to keep ids as they are"
+            f"{path}: white space, control characters, and '#' at the beginning of a line, in {count} id{'s' * (count != 1)} "
+            "were written as %XX; write Parquet or JSON Lines to keep ids as they are"
         )
 
 
@@ -150,21 +152,21 @@ def _write_json_lines(frame: pl.DataFrame, file: IO[bytes]) -> None:
 
 
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Write white space and control characters in texts as %XX (UTF-8 bytes), and count the texts that had any.
+    """Write white space, control characters and a `#` that begins a line as %XX (UTF-8 bytes), and count the texts with any.
 
     Raises:
         InputError: two ids would become one.
     """
     changed = 0
-    for name, dtype in frame.schema.items():
+    for place, (name, dtype) in enumerate(frame.schema.items()):
         if dtype != pl.String:
             continue
         column = frame.get_column(name)
-        unsafe = column.str.contains(_UNSAFE)
+        unsafe = column.str.contains(_UNSAFE if place else f"^{_COMMENT}|{_UNSAFE}")
         if unsafe.any():
             changed += int(unsafe.sum())
             ids = column.filter(unsafe).unique()
-            safe = pl.Series([_UNSAFE_SIGN.sub(_percent, text) for text in ids], dtype=pl.String)
+            safe = pl.Series([_escape(text, begins_line=place == 0) for text in ids], dtype=pl.String)
             if safe.is_duplicated().any() or column.is_in(safe.implode()).any():
                 raise InputError(
                     f"two values of {name} would become one when white space in them is written as %XX; "
@@ -172,6 +174,12 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
                 )
             frame = frame.with_columns(column.replace(ids, safe))
     return frame, changed
+
+
+def _escape(text: str, *, begins_line: bool) -> str:
+    escaped = _UNSAFE_SIGN.sub(_percent, text)
+    is_comment = begins_line and escaped.startswith(_COMMENT)
+    return f"%{ord(_COMMENT):02X}{escaped[1:]}" if is_comment else escaped
 
 
 def _percent(found: re.Match[str]) -> str:

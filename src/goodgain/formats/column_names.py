@@ -1,18 +1,39 @@
-"""Names of columns: those that the user gives with `columns=`, and those that look like the iteration."""
+"""Names of columns: those that the user gives with `columns=`, the usual synonyms, and those that look like the iteration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.schema import QRELS, RUN, Table
 
-__all__ = ["Columns", "FoundColumns", "check_columns", "check_columns_used", "find_columns"]
+__all__ = [
+    "Columns",
+    "FoundColumns",
+    "check_columns",
+    "check_columns_used",
+    "find_columns",
+    "warn_of_understood_columns",
+]
 
 #: What people call the column that numbers the rounds of an agent.
 _LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
+#: What people call other columns -> the name here. They are understood where no column has that name.
+_SYNONYMS = {
+    "qid": "query_id",
+    "docno": "doc_id",
+    "docid": "doc_id",
+    "did": "doc_id",
+    "pid": "doc_id",
+    "label": "relevance",
+    "gain": "relevance",
+    "grade": "relevance",
+    "rel": "relevance",
+}
+#: PyTerrier's results have both: the second is a number that the index gives to the document.
+_DOCNO_AND_DOCID = {"docno", "docid"}
 
 #: The user's name of a column -> the name it has here.
 Columns = Mapping[str, str]
@@ -26,11 +47,13 @@ class FoundColumns:
         names: name in the source -> name here, for the columns that the table has.
         renamed: the names in the source that `columns` renames.
         likely_iteration: a column that looks like the iteration, where no column is one.
+        understood: name in the source -> name here, for the columns that were told by a usual synonym.
     """
 
     names: Columns
     renamed: frozenset[str] = frozenset()
     likely_iteration: str | None = None
+    understood: Columns = field(default_factory=dict)
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:
@@ -61,7 +84,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         label: what errors call the source.
 
     Raises:
-        InputError: two columns of the source would have one name.
+        InputError: two columns of the source would have one name, by `columns` or as usual synonyms.
     """
     names = list(names)
     renamed = {name: columns[name] for name in names if columns.get(name) in table.columns}
@@ -72,11 +95,43 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             raise InputError(
                 f"{label} has two columns for {ours}, {name!r} and {others[0]!r}; rename one of them, or leave it out of columns="
             )
+    understood = _find_synonyms(names, table, found.values(), label)
+    found |= understood
     in_table = sorted(found, key=lambda name: list(table.columns).index(found[name]))
     likely = None
     if table is RUN and "iteration" not in found.values():
         likely = next((name for name in names if name.lower() in _LOOKS_LIKE_ITERATION and name not in found), None)
-    return FoundColumns({name: found[name] for name in in_table}, frozenset(renamed), likely)
+    return FoundColumns({name: found[name] for name in in_table}, frozenset(renamed), likely, understood)
+
+
+def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: str) -> dict[str, str]:
+    """Return the columns whose names are usual synonyms of columns that the table has and the source lacks."""
+    lacking = set(table.columns) - set(taken)
+    understood: dict[str, str] = {}
+    for name in names:
+        ours = _SYNONYMS.get(name.lower())
+        if ours not in lacking:
+            continue
+        other = next((other for other, its in understood.items() if its == ours), None)
+        if other is None:
+            understood[name] = ours
+        elif {name.lower(), other.lower()} == _DOCNO_AND_DOCID:
+            if name.lower() == "docno":
+                del understood[other]
+                understood[name] = ours
+        else:
+            raise InputError(
+                f"{label} has two columns that may be {ours}, {other!r} and {name!r}: pass columns={{{other!r}: {ours!r}}} "
+                f"(--columns {other}={ours}), or the other one"
+            )
+    return understood
+
+
+def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
+    """Give a notice that says which columns were understood by usual synonyms, if any were."""
+    if found.understood:
+        read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
+        notice(f"{label}: {read}; pass columns= (--columns) if that is wrong")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:

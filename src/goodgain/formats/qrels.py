@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +19,14 @@ from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
+from goodgain.formats.column_names import (
+    Columns,
+    check_columns,
+    check_columns_used,
+    find_columns,
+    warn_of_understood_columns,
+)
+from goodgain.formats.delimited import find_header
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
@@ -32,10 +39,10 @@ from goodgain.formats.labels import (
     keep_one_label_per_iteration,
     keep_whole_labels,
 )
-from goodgain.formats.row_origins import RowSource, number_lines, quote
+from goodgain.formats.row_origins import RowSource, number_lines, number_rows, quote
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table
-from goodgain.formats.text import QRELS_TEXT, read_text
+from goodgain.formats.tables import read_file
+from goodgain.formats.text import QRELS_TEXT
 from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS
 
@@ -164,15 +171,16 @@ def read_qrels(
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
     Args:
-        source: TREC text, Parquet, Arrow or JSON Lines (text and JSON Lines also .gz or .zst); a frame narwhals knows
-            with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
+        source: TREC text, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all text also .gz or .zst); a frame
+            narwhals knows with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
             {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is. A null
             relevance, which all but text can hold, says that the document is unjudged; one notice counts them.
         labels: None ignores column 2, as every tool does; `iteration` takes a positive integer there for the
             iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
             a word for any.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"qid": "query_id"}.
+        columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, docno,
+            docid, did, pid, label, gain, grade and rel are understood without it, with a notice.
 
     Returns:
         A `Qrels`.
@@ -213,6 +221,7 @@ def load_qrels(
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
     name, (source_frame, rows, found), is_text = _open_source(source, errors, check_columns(columns))
+    warn_of_understood_columns(found, rows.label)
     if not is_text:
         if labels is None and "iteration" in source_frame.collect_schema().names():
             source_frame = source_frame.with_columns(_ignore_column_2(source_frame.collect_schema()["iteration"]))
@@ -267,10 +276,7 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
     if not _exists(path):
         return str(source), open_frame(_ir_datasets_qrels(str(source)), QRELS), False
     name = stem(path)
-    if container(path) != "text":
-        return name, read_table(path, QRELS, errors=errors, columns=columns), False
-    frame, lines = read_text(read_bytes(path), QRELS_TEXT, label=str(path), errors=errors)
-    return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+    return name, *read_file(path, QRELS, errors=errors, columns=columns)
 
 
 def _ignore_column_2(found: Any) -> nw.Expr:
@@ -317,7 +323,6 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     Raises:
         InputError: the file cannot be read.
     """
-    names = {name for name, ours in (columns or {}).items() if ours == "relevance"} | {"relevance"}
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
@@ -325,24 +330,36 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     if kind in ("parquet", "arrow"):
         scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
         try:
-            return not names.isdisjoint(scan(io.BytesIO(content.data)))
+            return _are_of_qrels(scan(io.BytesIO(content.data)), columns)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
-    first = next(number_lines(content), (0, b""))[1]
+    header = find_header(content, path, columns or {}) if kind == "text" else None
+    if header is not None:
+        return _are_of_qrels(header.names, columns)
+    first = next((number_lines if kind == "jsonl" else number_rows)(content), (0, b""))[1]
     if kind == "jsonl":
         try:
-            return not names.isdisjoint(json.loads(first))
+            return _are_of_qrels(json.loads(first), columns)
         except (ValueError, TypeError, RecursionError):
             return False
     return len(first.split()) == len(QRELS_TEXT.fields)
 
 
+def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
+    """Tell whether names of columns are those of qrels: one is the relevance. By a synonym alone, it is not that of a run."""
+    names = list(names)
+    found = find_columns(names, QRELS, columns or {}, label="the file")
+    if "relevance" in found.understood.values():
+        return not {"rank", "score"} & {*names}
+    return "relevance" in found.names.values()
+
+
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
-    TREC text has white space and control characters in ids as %XX, with one notice; the other forms keep ids as they
-    are. Null labels are written as they are, too, but TREC text leaves them out, with one notice and their number. The
-    file appears whole or not at all.
+    TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
+    other forms keep ids as they are. Null labels are written as they are, too, but TREC text leaves them out, with one
+    notice and their number. The file appears whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

@@ -11,11 +11,23 @@ from typing import Any
 from goodgain.files.content import Content
 from goodgain.files.opening import open_stream
 
-__all__ = ["WHITE", "FileLines", "FrameRows", "RowSource", "TextLines", "number_lines", "quote"]
+__all__ = [
+    "COMMENT",
+    "WHITE",
+    "FileLines",
+    "FrameRows",
+    "RowSource",
+    "TextLines",
+    "number_lines",
+    "number_rows",
+    "quote",
+]
 
 #: White space between the fields of a text file, as C's isspace has it.
 WHITE = b" \t\r\v\f"
 _END = b"\n"
+#: A line of TREC text that begins with this sign is a comment, as in trec_eval 10.
+COMMENT = b"#"
 _SHOWN = 200
 
 
@@ -30,6 +42,13 @@ def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(content.lines(), start=content.before + 1):
         stripped = line.strip(WHITE + b"\n")
         if stripped:
+            yield number, stripped
+
+
+def number_rows(content: Content) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of TREC text that are rows, as `number_lines` does: those that are neither blank nor comments."""
+    for number, line in enumerate(content.lines(), start=content.before + 1):
+        if not line.startswith(COMMENT) and (stripped := line.strip(WHITE + _END)):
             yield number, stripped
 
 
@@ -58,12 +77,12 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are lines of a text file. A line is found by counting, which takes time only where there is an error.
+    """Rows that are lines of TREC text. A line is found by counting, which takes time only where there is an error.
 
     Attributes:
         label: what errors call the file.
         content: the text.
-        lines: the number of the line of each row; None where every line that is not blank is a row.
+        lines: the number of the line of each row; None where every line is a row that `number_rows` yields.
     """
 
     label: str
@@ -72,14 +91,14 @@ class TextLines:
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
         """Name the line that became this row, and quote it."""
-        for index, (number, line) in enumerate(number_lines(self.content)):
+        for index, (number, line) in enumerate(number_rows(self.content)):
             if (number == self.lines[row]) if self.lines is not None else (index == row):
                 return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
         return f"{self.label}, row {row}"
 
     def subset(self, kept: Sequence[int]) -> TextLines:
         """Return the source of these rows alone, by their positions now."""
-        lines = self.lines if self.lines is not None else [number for number, _ in number_lines(self.content)]
+        lines = self.lines if self.lines is not None else [number for number, _ in number_rows(self.content)]
         return TextLines(self.label, self.content, [lines[row] for row in kept])
 
 

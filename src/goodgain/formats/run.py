@@ -12,17 +12,21 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows, check_tags
-from goodgain.formats.column_names import Columns, FoundColumns, check_columns, check_columns_used
+from goodgain.formats.column_names import (
+    Columns,
+    FoundColumns,
+    check_columns,
+    check_columns_used,
+    warn_of_understood_columns,
+)
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.skipped import check_errors_option
-from goodgain.formats.tables import read_table
-from goodgain.formats.text import RUN_TEXT, read_text
+from goodgain.formats.tables import read_file
 from goodgain.ranking.engines import collect, to_lazy
 from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict
 from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
@@ -39,6 +43,7 @@ __all__ = [
     "read_run",
     "warn_of_likely_iteration",
     "warn_of_missing_iterations",
+    "warn_once",
     "write_run",
 ]
 
@@ -168,15 +173,16 @@ def read_run(
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
     Args:
-        source: TREC text whose column 2 is the iteration, Parquet, Arrow or JSON Lines (text and JSON Lines also
-            .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag, whose
+        source: TREC text whose column 2 is the iteration, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all
+            text also .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag, whose
             rows stay where they are if it is lazy (Polars, DuckDB, PySpark ...); ir_measures' named tuples;
             {query_id: {doc_id: score}}; a `Run`, returned as it is.
         gaps: `close` counts the iterations of a query in their order; `empty` reads every missing number from
             `first` up to the query's largest as an iteration that searched and got nothing.
         first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}.
+        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}. qid, docno,
+            docid, did and pid are understood without it, with a notice.
 
     Returns:
         A `Run`; the iteration numbers are the file's own.
@@ -209,6 +215,7 @@ def load_run(
     if isinstance(source, Run):
         return source
     name, found, is_text = _open_source(source, errors, check_columns(columns))
+    warn_of_understood_columns(found.columns, found.rows.label)
     return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
@@ -224,17 +231,17 @@ class _MayLackIterations(Protocol):
 
 def warn_of_missing_iterations(run: _MayLackIterations) -> None:
     """Give the notice that a run has no iterations where it needs them, once for each run."""
-    _warn_once(run, _NO_ITERATIONS)
+    warn_once(run, _NO_ITERATIONS)
 
 
 def warn_of_likely_iteration(run: _MayLackIterations) -> None:
     """Give a notice if a column of the run looks like the iteration and was not read as it, once for each run."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
-        _warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
+        warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
-def _warn_once(run: _MayLackIterations, text: str) -> None:
+def warn_once(run: _MayLackIterations, text: str) -> None:
     """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
@@ -309,10 +316,7 @@ def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None
         return None, open_frame(source, RUN, columns=columns), False
     path = Path(source)
     name = stem(path)
-    if container(path) != "text":
-        return name, read_table(path, RUN, errors=errors, columns=columns), False
-    frame, lines = read_text(read_bytes(path), RUN_TEXT, label=str(path), errors=errors)
-    return name, OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+    return name, *read_file(path, RUN, errors=errors, columns=columns)
 
 
 def has_repeats(frame: Any) -> bool:
@@ -328,8 +332,9 @@ def has_repeats(frame: Any) -> bool:
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
     """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
-    TREC text has white space and control characters in ids as %XX, with one notice; the other forms keep ids as they
-    are. The file appears whole or not at all. Without a tag in the run, `tag` or the run's name stands in column 6.
+    TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
+    other forms keep ids as they are. The file appears whole or not at all. Without a tag in the run, `tag` or the run's
+    name stands in column 6.
 
     Raises:
         InputError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Reading Parquet, Arrow IPC and JSON Lines files by their column names."""
+"""Reading files: TREC text by its fields; Parquet, Arrow IPC, JSON Lines, CSV and TSV by the names of their columns."""
 
 from __future__ import annotations
 
@@ -7,26 +7,44 @@ import json
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.content import Content, read_bytes
 from goodgain.files.opening import container
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
+from goodgain.formats.delimited import find_header, read_delimited
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.row_origins import FrameRows, number_lines, quote
 from goodgain.formats.skipped import SkippedRows
-from goodgain.schema import Table
+from goodgain.formats.text import QRELS_TEXT, RUN_TEXT, read_text, warn_of_passed_over
+from goodgain.schema import QRELS, Table
 
-__all__ = ["read_table"]
+__all__ = ["read_file"]
 
 
-def read_table(path: Path, table: Table, *, errors: str, columns: Columns | None = None) -> OpenFrame:
-    """Read the columns of a file, as they stand in it; `columns` has the user's names of them."""
-    kind = container(path)
+def read_file(path: Path, table: Table, *, errors: str, columns: Columns) -> tuple[OpenFrame, bool]:
+    """Read the columns of a file, and tell whether it is TREC text, whose lines are checked while they are read.
+
+    `columns` has the user's names of columns.
+    """
     content = read_bytes(path)
+    if container(path) != "text":
+        return _read_table(content, path, table, errors=errors, columns=columns), False
+    header = find_header(content, path, columns)
+    if header is not None:
+        return read_delimited(content, header, path, table, errors=errors, columns=columns), False
+    text_table = QRELS_TEXT if table is QRELS else RUN_TEXT
+    frame, lines, passed_over = read_text(content, text_table, label=str(path), errors=errors)
+    warn_of_passed_over(str(path), [passed_over])
+    return OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+
+
+def _read_table(content: Content, path: Path, table: Table, *, errors: str, columns: Columns) -> OpenFrame:
+    kind = container(path)
     if kind == "jsonl":
-        frame, rows, found = _read_json_lines(content, path, table, columns or {}, skip=errors == "skip")
+        frame, rows, found = _read_json_lines(content, path, table, columns, skip=errors == "skip")
         return OpenFrame(open_frame(frame, table).frame, rows, found)
     read = pl.read_parquet if kind == "parquet" else pl.read_ipc
     try:
@@ -51,8 +69,15 @@ def _read_json_lines(
     lines: list[int] = []
     keys: dict[str, None] = {}
     skipped = SkippedRows()
+    names_of: dict[tuple[str, ...], Columns] = {}
     for number, line in number_lines(content):
-        value, wrong = _json_object(line, table, columns, keys)
+        value, wrong = _json_object(line)
+        if not wrong:
+            keys.update(dict.fromkeys(value))
+            own = tuple(value)
+            if own not in names_of:
+                names_of[own] = find_columns(own, table, columns, label=str(path)).names
+            value, wrong = _read_columns(value, table, names_of[own])
         if not wrong:
             objects.append(value)
             lines.append(number)
@@ -82,11 +107,8 @@ _KNOWN_TYPES: dict[str, Any] = {
 }
 
 
-def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, None]) -> tuple[dict[str, Any], str]:
-    """Return the values of a line by column, ids as text; and what is wrong with the line (empty where nothing is).
-
-    The keys of the line are added to `keys`.
-    """
+def _json_object(line: bytes) -> tuple[dict[str, Any], str]:
+    """Return the object of a line, and what is wrong with the line (empty where nothing is)."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -95,9 +117,13 @@ def _json_object(line: bytes, table: Table, columns: Columns, keys: dict[str, No
         return {}, "has text that is not valid Unicode"
     if not isinstance(value, dict):
         return {}, "is not a JSON object"
-    keys.update(dict.fromkeys(value))
-    if columns:
-        value = {columns.get(name, name): found for name, found in value.items()}
+    return value, ""
+
+
+def _read_columns(value: dict[str, Any], table: Table, names: Columns) -> tuple[dict[str, Any], str]:
+    """Return the values of an object by column, ids as text; and what is wrong with them (empty where nothing is)."""
+    if any(name != ours for name, ours in names.items()):
+        value = {ours: value[name] for name, ours in names.items()}
     missing = [name for name in table.required if name not in value]
     if missing:
         return {}, f"lacks {', '.join(missing)} (a line of {table.name} has {', '.join(table.columns)})"

@@ -14,11 +14,13 @@ from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import notice
-from goodgain.evaluation import count_with_notices, find_used_thresholds, score_good_gain
+from goodgain.evaluation import count_with_notices, find_used_thresholds, score_good_gain, score_run
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.hostless import HOSTLESS
+from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.values import find_thresholds
 from goodgain.ranking.engines import collect
 
@@ -26,23 +28,23 @@ __all__ = ["GoodgainProvider", "register"]
 
 
 class GoodgainProvider(Provider):
-    """Computes the good-gain measures for ir_measures, beside any other measures in the same call.
+    """Computes the good-gain measures and those over one ranking that no host has, beside any other measures of a call.
 
     A run is a `goodgain.Run`, or anything that `goodgain.read_run` takes except a path: a pandas frame or named tuples with
     an `iteration`. Classic measures in the same call get such a frame as it is, with its repeats; of a `goodgain.Run` they
-    get the flattened ranking.
+    get the flattened ranking. Ours over one ranking are computed from the flattened ranking in both cases.
     """
 
     NAME = "goodgain"
-    SUPPORTED_MEASURES = list(MEASURES.values())  # noqa: RUF012  # declared in their base class
+    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in HOSTLESS)]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
         """Return whether the measure is one of ours."""
         measure.validate_params()
-        return isinstance(measure, GoodGainMeasure)
+        return _is_computed_here(measure)
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
-        ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
+        ours = [measure for measure in measures if _is_computed_here(measure)]
         _warn_of_mixed_up(_find_classic_measures_of_call())
         return GoodgainEvaluator(ours, read_qrels(qrels))
 
@@ -54,9 +56,10 @@ class GoodgainProvider(Provider):
 class GoodgainEvaluator(Evaluator):
     """Scores runs against one qrels."""
 
-    def __init__(self, measures: list[GoodGainMeasure], qrels: Qrels) -> None:
+    def __init__(self, measures: list[ir_measures.Measure], qrels: Qrels) -> None:
         super().__init__(measures, qrels.frame.get_column("query_id").unique().to_list())
-        self._measures = measures
+        self._good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
+        self._ranked = [measure for measure in measures if isinstance(measure, RankedMeasure)]
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
@@ -67,14 +70,26 @@ class GoodgainEvaluator(Evaluator):
         searched = load_run(_NO_RESULTS if _has_no_rows(run) else run)
         if not isinstance(run, Run):
             _warn_of_plain_iterations(searched)
-        warn_if_no_label_reaches(self._qrels.frame, find_used_thresholds(self._measures))
-        values = score_good_gain(
-            self._measures, searched, count_with_notices(self._qrels, searched, find_thresholds(self._measures))
-        )
-        query_ids = values.get_column("query_id").to_list()
-        for measure in self._measures:
-            for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
-                yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
+        if self._good_gain:
+            values = self._score_good_gain(searched)
+            query_ids = values.get_column("query_id").to_list()
+            for measure in self._good_gain:
+                for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
+                    yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
+        if self._ranked:
+            by_name = {str(measure): measure for measure in self._ranked}
+            scores = score_run(self._qrels, searched, self._ranked, order="seen", provider=None)
+            for query_id, name, value in scores.per_query.iter_rows():
+                yield ir_measures.Metric(query_id=query_id, measure=by_name[name], value=value)
+
+    def _score_good_gain(self, run: Run) -> pl.DataFrame:
+        warn_if_no_label_reaches(self._qrels.frame, find_used_thresholds(self._good_gain))
+        counts = count_with_notices(self._qrels, run, find_thresholds(self._good_gain))
+        return score_good_gain(self._good_gain, run, counts)
+
+
+def _is_computed_here(measure: ir_measures.Measure) -> bool:
+    return isinstance(measure, (GoodGainMeasure, RankedMeasure))
 
 
 def _warn_of_plain_iterations(run: Run) -> None:
@@ -97,7 +112,7 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
     frame = inspect.currentframe()
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), FallbackProvider) and "orig_measures" in frame.f_locals:
-            return [m for m in frame.f_locals["orig_measures"] if not isinstance(m, GoodGainMeasure)]
+            return [m for m in frame.f_locals["orig_measures"] if not _is_computed_here(m)]
         frame = frame.f_back
     return []
 
@@ -157,7 +172,8 @@ def register() -> None:
 
     A measure of another package that has the same name stays registered, with a notice; ours is then `goodgain.NAME`.
     """
-    for name, measure in MEASURES.items():
+    ours = MEASURES | {declared.name: declared.measure for declared in HOSTLESS}
+    for name, measure in ours.items():
         taken = registry.get(name)
         if taken is None or _is_ours(taken):
             registry[name] = measure

@@ -1,1 +1,1 @@
-"""From the grades of several judges to one qrels: rules, maps of scales, and how far the judges agree."""
+"""From runs to judgments: which documents are to be judged, and one qrels from the grades of several judges."""

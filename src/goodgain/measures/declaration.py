@@ -14,7 +14,7 @@ from ir_measures.measures import ParamInfo
 from goodgain.errors import MeasureError
 from goodgain.measures.formula import Value, Written, build_value
 
-__all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "declare_choice", "declare_measure"]
+__all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "declare_choice", "declare_measure", "simplify_number"]
 
 Kind = TypeVar("Kind")
 
@@ -99,7 +99,7 @@ class GoodGainMeasure(ir_measures.Measure):
     declaration: Declaration
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: _simplify_number(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
+        super().__init__(**{name: simplify_number(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         for name, value in self.params.items():
             self._check(name, value)
 
@@ -161,7 +161,7 @@ def _append_remark(declaration: Declaration) -> str:
     return f"; {declaration.remark}" if declaration.remark else ""
 
 
-def _simplify_number(value: Any) -> Any:
+def simplify_number(value: Any) -> Any:
     """Return a number as Python's own type and 3.0 as 3, so that equal measures have equal names.
 
     True and False become text, which the checks refuse: to Python they are the numbers 1 and 0.

@@ -1,10 +1,11 @@
-"""The parser of names of measures: "SRE(rel=3)@5", "nDCG@10"."""
+"""The parser of names of measures: "SRE(rel=3)@5", "nDCG@10,srr@3"."""
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import ir_measures
@@ -12,52 +13,104 @@ import ir_measures
 from goodgain.errors import MeasureError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES
+from goodgain.measures.hostless import RankDCG
 from goodgain.measures.parameters import check_parameters
-from goodgain.measures.ranked import takes
+from goodgain.measures.ranked import RANKED_MEASURES, find_declaration, takes
+from goodgain.measures.ranked_declaration import RankedMeasure
 
 __all__ = ["Measures", "parse_measure", "parse_measures"]
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
+#: Names that other tools have (in any case) -> the measure that they mean here; `k` is the number in the name.
+_ELSEWHERE = {
+    r"(?:hit|hits|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
+    r"f1(?:@|_|\.)(?P<k>\d+)": "F@{k}",
+    r"f2(?:@|_|\.)(?P<k>\d+)": "F(beta=2)@{k}",
+    r"f1": "F@k, or SetF for the whole ranking",
+    r"f2": "F(beta=2)@k, or SetF(beta=4) for the whole ranking",
+    r"recip_?rank": "RR",
+    r"m?rr_(?P<k>\d+)": "RR@{k}",
+    r"ndcg(?:_cut)?(?:_|\.)(?P<k>\d+)": "nDCG@{k}",
+    r"(?:map|ap)(?:_cut)?(?:_|\.)(?P<k>\d+)": "AP@{k}",
+    r"gm_?map": 'AP with scores.mean(how="geometric")',
+    r"(?:p|prec|precision)(?:_|\.)(?P<k>\d+)|prec@(?P<at>\d+)": "P@{k}",
+    r"(?:r|rec|recall)(?:_|\.)(?P<k>\d+)|rec@(?P<at>\d+)": "R@{k}",
+    r"iprec_at_recall(?:_|\.)(?P<k>[\d.]+)": "IPrec@{k}",
+    r"11-?pt_?avg": "ElevenPointAP",
+    r"relative_p(?:_|\.)(?P<k>\d+)": "RelativeP@{k}",
+    r"unj(?:_|\.)(?P<k>\d+)": "Unjudged@{k}",
+    r"rbp_resid": "RBPResidual",
+    r"set_p": "SetP",
+    r"set_recall": "SetR",
+    r"set_f": "SetF",
+    r"num_ret": "NumRet",
+    r"num_rel": "NumRel",
+    r"num_rel_ret": "NumRelRet",
+    r"r_?precision": "Rprec",
+    r"hit_?rate|hits?": "Success@10",
+}
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:
-    """Return measures from a text of names with blanks between them, a measure object, or a list of both; each once.
+    """Return measures from a text of names with blanks or commas between them, a measure object, or a list; each once.
+
+    A range of iterations is one measure for each: `CG@1-3` is `CG@1 CG@2 CG@3`.
 
     With `complete=False` a measure may lack a required cutoff, as in a ledger, which shows it at every iteration.
 
     Raises:
-        MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all.
+        MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all. All that
+            cannot be taken is told in one error.
 
-    >>> parse_measures("nDCG@10 SRE(rel=3)@5")
+    >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
-    given = (
-        [measures]
-        if isinstance(measures, (str, ir_measures.Measure)) or not isinstance(measures, Iterable)
-        else measures
-    )
     found: dict[ir_measures.Measure, None] = {}
-    for item in given:
-        if isinstance(item, ir_measures.Measure):
-            found[_check_measure(item) if complete else item] = None
-        elif isinstance(item, str):
-            found.update((parse_measure(name, complete=complete), None) for name in _split(item))
-        else:
-            raise MeasureError(f"{item!r} is not a measure: give names such as 'SRE@3' or measure objects")
+    errors: dict[str, None] = {}
+    for item in _list_items(measures):
+        try:
+            if isinstance(item, str):
+                found.update((parse_measure(name, complete=complete), None) for name in _expand_range(item))
+            else:
+                made = _simplify(item)
+                found[_check_measure(made) if complete else made] = None
+        except MeasureError as error:
+            errors[str(error)] = None
+    if len(errors) > 1:
+        listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
+        raise MeasureError(f"{len(errors)} measures cannot be taken: {listed}")
+    if errors:
+        raise MeasureError(next(iter(errors)))
     if not found:
         raise MeasureError("no measure was named; name some, such as 'nDCG@10 SRE@3 SRR'")
     return list(found)
 
 
+def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
+    """Yield single names and measure objects."""
+    if isinstance(measures, (str, ir_measures.Measure)) or not isinstance(measures, Iterable):
+        measures = [measures]
+    for item in measures:
+        if isinstance(item, str):
+            yield from _split(item)
+        elif isinstance(item, ir_measures.Measure):
+            yield item
+        else:
+            raise MeasureError(f"{item!r} is not a measure: give names such as 'SRE@3' or measure objects")
+
+
 def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
-    """Return the measure that a name means, ours or any that ir_measures knows.
+    """Return the measure that a name means, ours or any that ir_measures knows; in any case where one alone is meant.
 
     Raises:
         MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
     """
+    _refuse_names_of_other_tools(name)
+    if _RANGE.fullmatch(name.strip()):
+        raise MeasureError(f"{name!r} is several measures, one for each iteration, where one is expected; name one")
     try:
         node: ast.expr = ast.parse(name.strip(), mode="eval").body
         cutoff: Any = None
@@ -76,29 +129,52 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
         if isinstance(error, MeasureError):
             raise
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
-    known = _find_measure(node.id)
+    known = _find_measure(node.id, name.strip()[len(node.id) :])
     if cutoff is not None:
         params[known.AT_PARAM] = cutoff
-    made = _apply_parameters(known, params, name)
+    made = _simplify(_apply_parameters(known, params, name))
     return _check_measure(made) if complete else made
 
 
-def _find_measure(name: str) -> ir_measures.Measure:
-    """Return the measure of a bare name.
+def _refuse_names_of_other_tools(name: str) -> None:
+    """Raise an error with the name here for a measure that is written as in another tool."""
+    text = name.strip()
+    if text in _known_names():
+        return
+    for pattern, meant in _ELSEWHERE.items():
+        found = re.fullmatch(pattern, text, flags=re.IGNORECASE)
+        if found:
+            parts = found.groupdict()
+            hint = meant.format(k=parts.get("k") or parts.get("at"))
+            raise MeasureError(f"{text} is not a measure here; write {hint}")
 
-    Ours are looked up first: another package may have registered a measure of the same name with ir_measures.
+
+def _known_names() -> dict[str, ir_measures.Measure]:
+    """Return every name that can be written, with its measure.
+
+    Ours come last, and so win: another package may have registered a measure of the same name with ir_measures.
     """
-    if name in MEASURES:
-        return MEASURES[name]
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
-    if name in registry:
-        return registry[name]
+    ours = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.family == "ranked"}
+    return {**registry, **ours, **MEASURES}
+
+
+def _find_measure(name: str, rest: str) -> ir_measures.Measure:
+    """Return the measure of a bare name; `rest` is what follows the name, for messages."""
+    known = _known_names()
+    meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
+    if len({id(known[other]) for other in meant}) == 1:
+        measure = known[meant[0]]
+        declared = find_declaration(measure)
+        return measure if declared is None or measure.params else declared.measure
     if name.upper() == "DCG":
         raise MeasureError(
-            f"{name} is not used here: beside nDCG@10 its @i would be read as a rank; the guideline's DCG@i, with @i in "
-            f"iterations, is {DCGG.NAME}, the classic one is in ranx (dcg)"
+            f"{name} is not used here, as its @ could be an iteration or a rank; write {DCGG.NAME}{rest} for the guideline's "
+            f"DCG@i, with @ in iterations, or {RankDCG.NAME}{rest} for the classic one, with @ in ranks"
         )
-    names = {known.lower(): known for known in [*registry, *MEASURES]}
+    if meant:
+        raise MeasureError(f"{name} can be {' or '.join(meant)}; write the one that is meant")
+    names = {other.lower(): other for other in known}
     near = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"did you mean {names[near[0]]}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
     raise MeasureError(f"{name} is not a measure; {hint}")
@@ -112,8 +188,27 @@ def _apply_parameters(known: ir_measures.Measure, params: dict[str, Any], name: 
     return made
 
 
-def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
+def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
+    """Return the form of a measure that has one name: whole numbers as fractions where ir_measures wants these.
+
+    A measure of ir_measures that was given a parameter of ours becomes ours: `ir_measures.nDCG(ideal="ranking")`.
+    """
     if isinstance(measure, GoodGainMeasure):
+        return measure
+    declared = find_declaration(measure)
+    if declared is not None and (isinstance(measure, RankedMeasure) or declared.own.keys() & measure.params.keys()):
+        made: ir_measures.Measure = declared.measure(**measure.params)
+        return made if isinstance(made, RankedMeasure) else _simplify(made)
+    whole = {
+        name: float(value)
+        for name, value in measure.params.items()
+        if type(value) is int and name in measure.SUPPORTED_PARAMS and measure.SUPPORTED_PARAMS[name].dtype is float
+    }
+    return measure(**whole) if whole else measure
+
+
+def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
+    if isinstance(measure, (GoodGainMeasure, RankedMeasure)):
         measure.validate_params()
     elif not takes(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
         check_parameters(measure)
@@ -121,7 +216,7 @@ def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text into names at white space that is not inside brackets or quotes."""
+    """Split a text into names at white space and commas that are not inside brackets or quotes."""
     names, start, depth, quote = [], 0, 0, ""
     for position, char in enumerate(text + " "):
         if quote:
@@ -132,10 +227,37 @@ def _split(text: str) -> list[str]:
             depth += 1
         elif char in ")}]":
             depth = max(0, depth - 1)
-        elif char.isspace() and depth == 0:
+        elif (char.isspace() or char == ",") and depth == 0:
             if text[start:position].strip():
                 names.append(text[start:position])
             start = position + 1
     if text[start:].strip():  # a bracket or quote is open: the parser of names reports it
         names.append(text[start:])
+    return names
+
+
+#: A range of iterations after @.
+_RANGE = re.compile(r"(?P<name>.*)@\s*(?P<first>[0-9]{1,12})-(?P<last>[0-9]{1,12})", re.DOTALL)
+_MOST_OF_RANGE = 1_000
+
+
+def _expand_range(name: str) -> list[str]:
+    """Return the name of one measure for each iteration of a range; any other name as it is.
+
+    >>> _expand_range("CG@1-3"), _expand_range("CG@3")
+    (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])
+    """
+    found = _RANGE.fullmatch(name.strip())
+    if found is None:
+        return [name]
+    first, last = int(found["first"]), int(found["last"])
+    if not first <= last < first + _MOST_OF_RANGE:
+        raise MeasureError(
+            f"{name!r}: a range goes from its first iteration to a later one, {_MOST_OF_RANGE:,} at most; write CG@1-3"
+        )
+    names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
+    if not isinstance(parse_measure(names[0]), GoodGainMeasure):
+        raise MeasureError(
+            f"{name!r}: a range is one of iterations, for our measures; name each cutoff: {' '.join(names[:3])}"
+        )
     return names

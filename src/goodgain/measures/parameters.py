@@ -15,7 +15,7 @@ import ir_measures
 
 from goodgain.errors import MeasureError
 
-__all__ = ["check_parameters"]
+__all__ = ["Rule", "check_parameters"]
 
 #: Limit of whole numbers: the providers are C programs, whose int may have 32 bits.
 _C_INT = 2**31
@@ -129,5 +129,4 @@ def _check(measure: ir_measures.Measure, name: str, info: Any, rule: Rule) -> No
     if info.validate(value) and not number_wanted and rule.allows(value):
         return
     shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
-    as_float = f": write {value}.0" if info.dtype is float and type(value) is int and rule.allows(value) else ""
-    raise MeasureError(f"{measure.NAME}: {name}={shown} cannot be taken; {name} is {rule.words}{as_float}")
+    raise MeasureError(f"{measure.NAME}: {name}={shown} cannot be taken; {name} is {rule.words}")

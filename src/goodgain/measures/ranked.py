@@ -1,7 +1,7 @@
-"""The classic measures that are computed here, from the ranking table: each is one declaration.
+"""The measures over one ranking that are computed here, from the ranking table: each is one declaration.
 
-Names and values are those of ir_measures. A value is made of sums over the documents at ranks 1..cutoff (`Ranks`), and of
-the numbers of judged documents of the query.
+Those below are classic: names and values are those of ir_measures. `hostless.py` has those that no host has. A value is
+made of sums over the documents at ranks 1..cutoff (`Ranks`), and of the numbers of judged documents of the query.
 """
 
 from __future__ import annotations
@@ -11,23 +11,15 @@ import math
 import ir_measures
 import narwhals as nw
 
-from goodgain.measures.ranked_declaration import RankedDeclaration, Ranks, divide
+from goodgain.measures.hostless import HOSTLESS, IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
+from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
+from goodgain.measures.ranks import Ranks, divide
 
-__all__ = ["RANKED_MEASURES", "takes"]
+__all__ = ["RANKED_MEASURES", "find_declaration", "nDCG", "takes"]
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
 _DEEPEST = 1000
-
-
-def _compute_gain(ranks: Ranks) -> nw.Expr:
-    """Return the gain of a label in DCG: the label itself, or 2^label - 1; labels below 0 gain 0."""
-    label = ranks.label.clip(0)
-    return nw.lit(2.0) ** label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
-
-
-def _sum_dcg(ranks: Ranks, gain: nw.Expr) -> nw.Expr:
-    return ranks.total(gain / (ranks.k + 1).log(2))
 
 
 def _combine_f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
@@ -54,13 +46,15 @@ _DECLARED = (
     RankedDeclaration(
         "nDCG",
         "Normalised Discounted Cumulative Gain",
-        "sum of g(label) / log2(k + 1) over ranks k <= cutoff / the same of the judged documents by descending gain",
-        lambda ranks: divide(_sum_dcg(ranks, _compute_gain(ranks)), _sum_dcg(ranks.ideal, _compute_gain(ranks.ideal))),
+        "sum of g(label) / log2(k + 1) over ranks k <= cutoff / the same of the judged documents by descending gain; "
+        "ideal='ranking': of all documents of the ranking by descending gain",
+        lambda ranks: divide(compute_dcg(ranks), compute_ideal_dcg(ranks)),
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "ndcg and ndcg_cut; dcg='exp-log2': gdeval.pl, without its rounding to five decimals",
-        position=lambda parameters: "k_gdeval" if parameters["dcg"] == "exp-log2" else "k",
+        position=place_for_dcg,
         takes=lambda parameters: parameters["dcg"] == "log2" or "gains" not in parameters,
+        own={"ideal": IDEAL},
         remark="g is the label itself, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
     ),
     RankedDeclaration(
@@ -173,8 +167,8 @@ _DECLARED = (
         "Judgment Rate at k",
         "documents with a label at ranks <= k / documents at ranks <= k; without a cutoff over all ranks",
         lambda ranks: divide(
-            ranks.total(nw.when(~nw.col("relevance").is_null()).then(nw.lit(1.0)).otherwise(nw.lit(0.0))),
-            ranks.num_ret if ranks.cutoff is None else nw.min_horizontal(ranks.num_ret, nw.lit(ranks.cutoff)),
+            ranks.total(ranks.judged),
+            ranks.num_seen,
         ),
         better="up",
         bounds=("0", "1"),
@@ -215,8 +209,21 @@ _DECLARED = (
     ),
 )
 
-#: Every measure declared above, by the name that ir_measures has for it.
-RANKED_MEASURES = {declared.name: declared for declared in _DECLARED}
+#: Every measure declared above and in `hostless.py`, by its name.
+RANKED_MEASURES = {declared.name: declared for declared in (*_DECLARED, *HOSTLESS)}
+
+#: nDCG with the parameter `ideal`, which that of ir_measures lacks.
+nDCG = RANKED_MEASURES["nDCG"].measure  # noqa: N816  # the name in ir_measures
+
+
+def find_declaration(measure: ir_measures.Measure) -> RankedDeclaration | None:
+    """Return the declaration of a measure over one ranking; None for any other measure."""
+    if isinstance(measure, RankedMeasure):
+        return measure.declaration
+    declared = RANKED_MEASURES.get(str(measure.NAME))
+    if declared is None or declared.host_measure is None:
+        return None
+    return declared if isinstance(measure, type(declared.host_measure)) else None
 
 
 def takes(measure: ir_measures.Measure) -> bool:
@@ -225,9 +232,5 @@ def takes(measure: ir_measures.Measure) -> bool:
     >>> takes(ir_measures.nDCG @ 10), takes(ir_measures.NumRel(rel=2)), takes(ir_measures.Bpref)
     (True, True, False)
     """
-    declared = RANKED_MEASURES.get(str(measure.NAME))
-    return (
-        declared is not None
-        and isinstance(measure, type(ir_measures.measures.registry[declared.name]))
-        and declared.computes(measure)
-    )
+    declared = find_declaration(measure)
+    return declared is not None and declared.computes(measure)

@@ -1,24 +1,27 @@
-"""The form of a declaration of a measure over one ranking, and the sums over ranks 1..cutoff that values are made of.
-
-The rows of a ranking stay on their engine: narwhals expressions and one group-by reduce them there to one row per query.
-"""
+"""The form of a declaration of a measure over one ranking, and the ir_measures class that is made from it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import ir_measures
 import narwhals as nw
+from ir_measures.measures import ParamInfo
 from ir_measures.measures.base import _NOT_PROVIDED
 
-from goodgain.ranking.ranking_table import name_relevant
+from goodgain.errors import MeasureError
+from goodgain.measures.declaration import simplify_number
+from goodgain.measures.parameters import Rule
 
-__all__ = ["RankedDeclaration", "Ranks", "Sums", "divide", "read_parameters"]
+if TYPE_CHECKING:
+    from goodgain.measures.ranks import Ranks
+
+__all__ = ["RankedDeclaration", "RankedMeasure", "read_parameters"]
 
 Parameters = Mapping[str, Any]
 
@@ -31,16 +34,19 @@ class RankedDeclaration:
     """All that is known of a measure over one ranking.
 
     Attributes:
-        name: the name in ir_measures, whose measure objects are used.
+        name: the name that users write.
         title: its full name.
         definition: its formula, as docs and help show it.
         value: the function from the ranks of a query to the expression of its value.
         better: `up`, `down`, or None where neither is.
         bounds: least and greatest value, as text.
-        source: the host whose values these are.
+        source: the host whose values these are, or what defines the measure.
         position: the function from its parameters to the column of positions that it uses, a name of `POSITIONS`.
         takes: tells whether parameters that are valid one by one can be computed together.
         remark: what a user should know before comparing values.
+        family: `classic` for a measure of ir_measures, `ranked` for one that ir_measures lacks.
+        own: the parameters that ir_measures lacks: some of a classic measure, all of any other.
+        at: the parameter that follows @, of a measure that ir_measures lacks.
     """
 
     name: str
@@ -53,11 +59,26 @@ class RankedDeclaration:
     position: Callable[[Parameters], str] = lambda _parameters: "k"
     takes: Callable[[Parameters], bool] = lambda _parameters: True
     remark: str = ""
+    family: Literal["classic", "ranked"] = "classic"
+    own: Mapping[str, ParamInfo] = field(default_factory=dict)
+    at: str = "cutoff"
+
+    @cached_property
+    def host_measure(self) -> ir_measures.Measure | None:
+        """The measure of ir_measures; None for one that it lacks."""
+        return ir_measures.measures.registry[self.name] if self.family == "classic" else None
+
+    @cached_property
+    def measure(self) -> ir_measures.Measure:
+        """The measure without any parameter: that of ir_measures, unless some parameter is `own`."""
+        if self.host_measure is not None and not self.own:
+            return self.host_measure
+        return _make_measure(self)
 
     @property
     def usage(self) -> str:
         """The name with what follows @: `P@k`, `RR[@k]` where it may be left out, `IPrec@recall`."""
-        measure = ir_measures.measures.registry[self.name]
+        measure = self.measure
         at = measure.AT_PARAM
         if at not in measure.SUPPORTED_PARAMS or not self.takes(read_parameters(measure) | {"rel": 1, at: 1}):
             return self.name  # RBP with a cutoff is left to its provider
@@ -67,8 +88,8 @@ class RankedDeclaration:
     @property
     def parameters(self) -> list[str]:
         """The names of the parameters that can be given in brackets."""
-        measure = ir_measures.measures.registry[self.name]
-        return [name for name in measure.SUPPORTED_PARAMS if name != measure.AT_PARAM and name in _VALID]
+        known = self.measure.SUPPORTED_PARAMS
+        return [name for name in known if name != self.measure.AT_PARAM and name in _RULES]
 
     @property
     def arrow(self) -> str:
@@ -86,6 +107,86 @@ class RankedDeclaration:
         )
 
 
+class RankedMeasure(ir_measures.Measure):
+    """A measure over one ranking, or a form of one, that no host has: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
+
+    ir_measures takes it as its own measures. The name by which providers know measures, `NAME`, is one that none of them
+    has: a provider that saw `nDCG` there would compute it without `ideal`.
+    """
+
+    declaration: RankedDeclaration
+
+    def __init__(self, **params: Any) -> None:
+        simple = {name: value if isinstance(value, bool) else simplify_number(value) for name, value in params.items()}
+        super().__init__(**simple)  # type: ignore[no-untyped-call]  # theirs
+        for name, value in self.params.items():
+            self._check(name, value)
+
+    def __call__(self, **params: Any) -> ir_measures.Measure:
+        """Return the measure with these parameters too; a classic one that has none of ours is ir_measures' own."""
+        made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # theirs
+        host, own = self.declaration.host_measure, self.declaration.own
+        if host is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
+            return made
+        return type(host)(**{name: value for name, value in made.params.items() if name not in own})
+
+    def _check(self, name: str, value: Any) -> None:
+        declared = self.declaration
+        if name not in self.SUPPORTED_PARAMS:
+            if name == "cutoff":
+                raise MeasureError(
+                    f"{declared.name} takes no @k: it looks at the whole ranking; write {declared.usage}"
+                )
+            takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
+            raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
+        rule = _RULES[name]
+        if not rule.allows(value):
+            raise MeasureError(f"{declared.name}: {name}={value!r} cannot be taken; {name} is {rule.words}")
+
+    def validate_params(self) -> None:
+        """Raise `MeasureError` where a required parameter is missing, or some cannot be given together."""
+        for name, info in self.SUPPORTED_PARAMS.items():
+            if info.required and name not in self.params:
+                place = ", written after @" if name == self.AT_PARAM else ""
+                raise MeasureError(f"{self.declaration.name} needs the parameter {name}{place}: {_RULES[name].words}")
+        if not self.declaration.computes(self):
+            given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+            raise MeasureError(f"{self.declaration.name} cannot be computed with {given} together; leave one out")
+        self.validated = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by name: pickle cannot find the class, which is made when it is first asked for."""
+        return _find_measure, (self.declaration.name, self.params)
+
+
+def _find_measure(name: str, params: dict[str, Any]) -> ir_measures.Measure:
+    from goodgain.measures.ranked import RANKED_MEASURES  # it imports this module
+
+    found: ir_measures.Measure = RANKED_MEASURES[name].measure(**params)
+    return found
+
+
+def _make_measure(declared: RankedDeclaration) -> RankedMeasure:
+    host = declared.host_measure
+    kind = type(
+        f"_{declared.name}",
+        (RankedMeasure,),
+        {
+            "__doc__": f"{declared.title}.\n\n{declared.definition}\n\nSource: {declared.source}.",
+            "__module__": __name__,
+            "__name__": declared.name,
+            "NAME": declared.name if host is None else f"goodgain.{declared.name}",
+            "AT_PARAM": declared.at if host is None else host.AT_PARAM,
+            "PRETTY_NAME": declared.title,
+            "SHORT_DESC": declared.definition,
+            "SUPPORTED_PARAMS": {**({} if host is None else host.SUPPORTED_PARAMS), **declared.own},
+            "declaration": declared,
+        },
+    )
+    made: RankedMeasure = kind()
+    return made
+
+
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
     """Return the parameters of a measure that have a value, given or by default."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
@@ -101,172 +202,25 @@ def _is_gain(label: Any, gain: Any) -> bool:
     return _is_number(label) and _is_number(gain) and gain >= 0
 
 
-#: Parameter -> the test of a value that can be computed; a parameter that is not listed must have its default.
-_VALID: dict[str, Callable[[Any], bool]] = {
-    "cutoff": lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value < _LAST,
-    "rel": lambda value: _is_number(value) and value > 0,
-    "judged_only": lambda value: isinstance(value, bool),
-    "dcg": lambda value: value in ("log2", "exp-log2"),
-    "gains": lambda value: isinstance(value, dict) and all(_is_gain(*pair) for pair in value.items()),
-    "p": lambda value: _is_number(value) and 0 <= value < 1,
-    "beta": lambda value: _is_number(value) and value >= 0,
-    "recall": lambda value: _is_number(value) and 0 <= value <= 1,
+#: Parameter -> the rule of values that can be computed; a parameter that is not listed must have its default.
+_RULES: dict[str, Rule] = {
+    "cutoff": Rule(
+        "a whole number from 1",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value < _LAST,
+    ),
+    "rel": Rule("the smallest relevant label, a number above 0", lambda value: _is_number(value) and value > 0),
+    "judged_only": Rule("True or False", lambda value: isinstance(value, bool)),
+    "dcg": Rule("'log2' or 'exp-log2'", lambda value: value in ("log2", "exp-log2")),
+    "ideal": Rule("'judged' or 'ranking'", lambda value: value in ("judged", "ranking")),
+    "gains": Rule(
+        "a dict of labels to gains from 0, such as {1: 1, 2: 3}",
+        lambda value: isinstance(value, dict) and all(_is_gain(*pair) for pair in value.items()),
+    ),
+    "p": Rule("a number from 0 up to, but not, 1", lambda value: _is_number(value) and 0 <= value < 1),
+    "beta": Rule("a number from 0", lambda value: _is_number(value) and value >= 0),
+    "recall": Rule("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
 }
 
 
 def _is_valid(name: str, value: Any, default: Any) -> bool:
-    return _VALID[name](value) if name in _VALID else value == default
-
-
-def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
-    """Return a / b, and 0 where b is 0."""
-    return nw.when(b != 0).then(a / b).otherwise(nw.lit(0.0))
-
-
-@dataclass
-class Sums:
-    """The columns that measures need of the rows of a ranking, for one `with_columns` and one `group_by`.
-
-    Attributes:
-        windows: column -> the running count within the query that it holds.
-        summed: column -> the expression that is added up over the rows of a query.
-        highest: column -> the expression whose largest value is taken.
-        rels: the thresholds for which rows need the number of relevant documents of their query.
-    """
-
-    windows: dict[str, nw.Expr] = field(default_factory=dict)
-    summed: dict[str, nw.Expr] = field(default_factory=dict)
-    highest: dict[str, nw.Expr] = field(default_factory=dict)
-    rels: set[float] = field(default_factory=set)
-
-    def aggregate(self, rows: Any) -> Any:
-        """Return query and the columns that measures need, one row per query that has any row.
-
-        Args:
-            rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
-                each of `rels`.
-        """
-        if self.windows:  # narwhals refuses to add no column to a lazy frame
-            rows = rows.with_columns(**self.windows)
-        return (
-            rows.select("query", **self.summed, **self.highest)
-            .group_by("query")
-            .agg(*(nw.col(name).sum() for name in self.summed), *(nw.col(name).max() for name in self.highest))
-        )
-
-    @property
-    def names(self) -> list[str]:
-        """The columns that `aggregate` returns beside query."""
-        return [*self.summed, *self.highest]
-
-    def with_number_of_rows(self) -> Sums:
-        """Return the same sums with NumRet, the number of rows of a query."""
-        return replace(self, summed=self.summed | {"NumRet": nw.lit(1.0)})
-
-    def __bool__(self) -> bool:
-        return bool(self.summed or self.highest)
-
-
-class Ranks:
-    """Ranks 1..cutoff of a query under the parameters of a measure: the terms that declarations are written in.
-
-    `k`, `label` and `relevant` are values of a document, to be used inside `total` and `highest`. These two, `num_rel` and
-    `num_ret` are values of the query. A measure without a cutoff has all ranks.
-    """
-
-    def __init__(
-        self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
-    ) -> None:
-        """Set up the ranks for a measure.
-
-        Args:
-            measure: the measure, for its parameters.
-            position: the column of positions.
-            sums: the object that collects the columns that the measure needs.
-            ideal: the ranks of the ideal ranking, in whose labels `gains` are already replaced.
-            prefix: put before the names of columns, so that they differ from those of other rankings.
-        """
-        self.parameters = read_parameters(measure)
-        self._name = f"{prefix}{measure}"
-        self._position = position
-        self._sums = sums
-        self._ideal = ideal
-        self._judged_only = bool(self.parameters.get("judged_only")) and ideal is not None
-        self._gains: Mapping[float, float] = self.parameters.get("gains") or {} if ideal is not None else {}
-
-    @property
-    def ideal(self) -> Ranks:
-        """The same ranks of the ideal ranking: the labels of the query, descending."""
-        return self if self._ideal is None else self._ideal
-
-    @property
-    def cutoff(self) -> int | None:
-        """The last rank, None for all."""
-        return self.parameters.get("cutoff")
-
-    @cached_property
-    def label(self) -> nw.Expr:
-        """The label of a document, replaced as `gains` says; null where it has none."""
-        label = replaced = nw.col("relevance")
-        for given, gain in self._gains.items():
-            replaced = nw.when(label == float(given)).then(nw.lit(float(gain))).otherwise(replaced)
-        return replaced
-
-    @cached_property
-    def k(self) -> nw.Expr:
-        """The rank of a document; with `judged_only` among those with a label of at least 0."""
-        if not self._judged_only:
-            return nw.col(self._position)
-        name = f"{self._position} judged {sorted(self._gains.items())}"
-        # Documents before the first judged one would have rank 0. They are worth 0, but 0 / log2(0 + 1) is NaN.
-        self._sums.windows[name] = self._count_so_far(self.label >= 0).clip(1)
-        return nw.col(name)
-
-    @property
-    def relevant(self) -> nw.Expr:
-        """1 for a document with a label of at least `rel`, otherwise 0."""
-        return _mark_where(self.label >= self.parameters["rel"])
-
-    @property
-    def relevant_so_far(self) -> nw.Expr:
-        """The number of relevant documents at ranks 1..k."""
-        name = f"{self._position} {name_relevant(self.parameters['rel'])}"
-        self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
-        return nw.col(name)
-
-    @property
-    def num_rel(self) -> nw.Expr:
-        """The number of relevant documents of the query in the qrels; it can be used for documents too."""
-        self._sums.rels.add(self.parameters["rel"])
-        return nw.col(name_relevant(self.parameters["rel"]))
-
-    @property
-    def num_ret(self) -> nw.Expr:
-        """The number of documents in the whole ranking."""
-        if not self._judged_only:
-            return nw.col("NumRet")
-        return self._add(self._sums.summed, _mark_where(self.label >= 0))
-
-    def total(self, x: nw.Expr) -> nw.Expr:
-        """Return the sum of x over ranks 1..cutoff; x must not be negative."""
-        return self._add(self._sums.summed, self._cut(x))
-
-    def highest(self, x: nw.Expr) -> nw.Expr:
-        """Return the largest x at ranks 1..cutoff, 0 where there is none; x must not be negative."""
-        return self._add(self._sums.highest, self._cut(x))
-
-    def _cut(self, x: nw.Expr) -> nw.Expr:
-        return x if self.cutoff is None else nw.when(self.k <= self.cutoff).then(x).otherwise(nw.lit(0.0))
-
-    def _count_so_far(self, condition: nw.Expr) -> nw.Expr:
-        return _mark_where(condition).cum_sum().over("query", order_by=self._position)
-
-    def _add(self, columns: dict[str, nw.Expr], x: nw.Expr) -> nw.Expr:
-        name = f"{self._name} {len(self._sums.summed) + len(self._sums.highest)}"
-        columns[name] = x
-        return nw.col(name)
-
-
-def _mark_where(condition: nw.Expr) -> nw.Expr:
-    """Return 1 where the condition holds, else 0; a document without a label is neither relevant nor judged."""
-    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    return _RULES[name].allows(value) if name in _RULES else value == default

@@ -12,8 +12,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.measures.ranked import RANKED_MEASURES
-from goodgain.measures.ranked_declaration import Ranks, Sums, read_parameters
+from goodgain.measures.ranked import find_declaration
+from goodgain.measures.ranked_declaration import read_parameters
+from goodgain.measures.ranks import Ranks, Sums
 from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.ranking.ranking_table import (
     Judgments,
@@ -75,7 +76,7 @@ class RankedPlan:
 
         Args:
             judged: what `Judgments.count_judged` returns.
-            retrieved: `RankingTable.retrieved`; a query that it lacks has the value that ir_measures gives to it, 0.
+            retrieved: `RankingTable.retrieved`; a query that it lacks has an empty ranking.
             sums: what `sum_rows` returns, of all batches of the run.
             ideals: what `sum_ideals` returns.
         """
@@ -83,13 +84,8 @@ class RankedPlan:
         for columns in (retrieved, sums, ideals):
             joined = joined.join(columns, on="query", how="left", maintain_order="left")
         queries = nw.from_native(joined.fill_null(0), eager_only=True)
-        in_run = nw.col("NumRet") > 0
         values = queries.select(
-            "query_id",
-            **{
-                name: nw.when(in_run).then(value.cast(nw.Float64)).otherwise(nw.lit(0.0))
-                for name, value in self.values.items()
-            },
+            "query_id", **{name: value.cast(nw.Float64) for name, value in self.values.items()}
         ).to_native()
         _check_finite(values)
         return values
@@ -111,6 +107,7 @@ class RankedScores:
         self._retrieved: list[pl.DataFrame] = []
         self._labelled: list[pl.DataFrame] = []
         self._measures = measures
+        self._qrels = qrels
 
     def add(self, table: RankingTable) -> None:
         """Add the sums of a ranking table, which shares no query with any other."""
@@ -144,13 +141,17 @@ class RankedScores:
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted) and a Float64 column for each measure by its name; 0 for queries that no batch had."""
         if self._labelled:
-            queries = self._judged.select("query_id")
-            return queries.join(pl.concat(self._labelled), on="query_id", how="left", maintain_order="left").fill_null(
-                0
-            )
+            return pl.concat([*self._labelled, self._score_absent()]).sort("query_id")
         sums = pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names])
         retrieved = pl.concat(self._retrieved) if self._retrieved else _make_empty(["query", "NumRet"])
         return self.plan.finish_values(self._judged, retrieved, sums, self.plan.sum_ideals(self.judgments))
+
+    def _score_absent(self) -> pl.DataFrame:
+        """Return the values of the queries that no batch had."""
+        scored = pl.concat([values.select("query_id") for values in self._labelled])
+        absent = self._qrels.join(scored, on="query_id", how="anti")
+        none = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64})
+        return score_ranking(self._measures, none, absent)
 
 
 def _make_empty(names: Sequence[str]) -> pl.DataFrame:
@@ -166,7 +167,8 @@ def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame
         qrels: query_id, doc_id, relevance: one row per judged document.
 
     Returns:
-        query_id (sorted), and a Float64 column for each measure by its name. A query that the ranking lacks has 0.
+        query_id (sorted), and a Float64 column for each measure by its name. A query that the ranking lacks has 0 in
+        classic measures, as in ir_measures, and the value of an empty ranking in those that no host has.
 
     Raises:
         MeasureError: labels are too large to be added up.
@@ -188,12 +190,17 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
     sums = Sums()
     ideal_sums: dict[_Gains, Sums] = {}
     for measure in measures:
-        declared = RANKED_MEASURES[str(measure.NAME)]
+        declared = find_declaration(measure)
+        if declared is None:
+            raise MeasureError(f"{measure} is not computed from a ranking table; ask its provider")
         parameters = read_parameters(measure)
         position = declared.position(parameters)
         of_ideal = ideal_sums.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
         ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
-        values[str(measure)] = declared.value(Ranks(measure, position, sums=sums, ideal=ideal))
+        value = declared.value(Ranks(measure, position, sums=sums, ideal=ideal))
+        if declared.family == "classic":  # ir_measures gives 0 to a query that the run lacks
+            value = nw.when(nw.col("NumRet") > 0).then(value).otherwise(nw.lit(0.0))
+        values[str(measure)] = value
         positions.add(position)
     asked = {gains: of_ideal for gains, of_ideal in ideal_sums.items() if of_ideal}
     return RankedPlan(values, frozenset(positions), sums, asked)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +12,16 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.measures.names import parse_measure
+from goodgain.measures.names import parse_measure, parse_measures
 
-__all__ = ["Scores"]
+__all__ = ["MEANS", "Scores"]
+
+
+#: The ways to average the values of queries.
+MEANS = ("arithmetic", "geometric")
+
+#: trec_eval's smallest value in a geometric mean: the logarithm of 0 does not exist.
+_LEAST = 1e-5
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,17 +58,42 @@ class Scores:
         """The value of one measure, however it is spelled; None where a query has no value."""
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
-        name = str(parse_measure(measure) if isinstance(measure, str) else measure)
+        name = str(parse_measure(measure) if isinstance(measure, str) else parse_measures(measure)[0])
         if name not in self.means:
             raise MeasureError(f"{name} was not asked for; there are {', '.join(self.means)}")
         return self.means[name]
 
-    def mean(self) -> dict[str, float | None]:
-        """Measure by name -> value over all queries (for a host's own measure, by the host's own rule).
+    def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
+        """Return measure by name -> value over all queries; None where a query has no value.
 
-        None where a query has no value.
+        Args:
+            how: `arithmetic` (for a host's own measure, and for counts, by the host's own rule), or `geometric`: the
+                exponential of the mean logarithm of the queries' values, each at least 1e-5, which is trec_eval's
+                gm_map for AP. It weighs a gain from .05 to .10 as much as one from .4 to .8.
+
+        Raises:
+            MeasureError: `how` is neither.
+
+        Source: trec_eval 9, gm_map; Robertson, CIKM 2006.
+
+        >>> import goodgain
+        >>> scores = goodgain.evaluate({"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1.0}, "r": {"b": 1.0}}, "AP")
+        >>> scores.mean(), scores.mean(how="geometric")
+        ({'AP': 0.5}, {'AP': 0.003162277660168379})
         """
-        return dict(self.means)
+        if how not in MEANS:
+            raise MeasureError(f"mean(how={how!r}): how is {' or '.join(map(repr, MEANS))}")
+        if how == "arithmetic":
+            return dict(self.means)
+        values = dict(self.per_query.group_by("measure").agg("value").iter_rows())
+        return {name: _average_geometrically(values.get(name, [])) for name in self.means}
+
+
+def _average_geometrically(values: Sequence[float | None]) -> float | None:
+    logarithms = [math.log(max(value, _LEAST)) for value in values if value is not None]
+    if not values or len(logarithms) < len(values):
+        return None
+    return math.exp(math.fsum(logarithms) / len(logarithms))
 
 
 def _unpivot(values: pl.DataFrame) -> pl.DataFrame:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import ir_measures
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.counting.ledger import Counts
+from goodgain.errors import MeasureError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.schema import LEDGER
 
-__all__ = ["final_values", "find_thresholds", "running_values"]
+__all__ = [
+    "average_queries",
+    "check_along_iterations",
+    "final_values",
+    "find_thresholds",
+    "make_finite",
+    "running_values",
+]
 
 _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
 
@@ -57,6 +68,37 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
         )
         result = values.collect() if result is None else result.join(values.collect(), on=["query_id", "iteration"])
     return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
+
+
+def make_finite(values: pl.DataFrame) -> pl.DataFrame:
+    """Return the values, null where they are not finite."""
+    numbers = cs.float()
+    return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
+
+
+def average_queries(values: pl.Series) -> float | None:
+    """Return the mean over queries, None where a query has no value.
+
+    The sum is exact: it is the same on every engine and for every order of rows.
+    """
+    return None if values.null_count() else math.fsum(values.to_list()) / len(values)
+
+
+def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
+    """Return a measure that has a value at every iteration.
+
+    Args:
+        measure: a measure that may lack its cutoff.
+        what: what shows the values, for the error: `the ledger`.
+
+    Raises:
+        MeasureError: the measure is not ours, or has an @.
+    """
+    if not isinstance(measure, GoodGainMeasure):
+        raise MeasureError(f"{measure} ranks documents and has no value at an iteration; {what} shows ours only")
+    if measure.cutoff is not None:
+        raise MeasureError(f"{measure}: {what} shows a measure at every iteration; write it without @")
+    return measure
 
 
 def _group_by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list[GoodGainMeasure]]:

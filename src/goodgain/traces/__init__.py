@@ -1,7 +1,7 @@
 """Agent traces: logs of agents that search, in the formats they come in, to results and runs."""
 
+from goodgain.files.results import read_results, write_results
 from goodgain.traces.output.conversion import Conversion, convert_traces
-from goodgain.traces.output.result_files import read_results, write_results
 from goodgain.traces.output.runs import to_run
 from goodgain.traces.reading.known_formats import formats
 from goodgain.traces.reading.traces import read_traces

@@ -15,6 +15,7 @@ from goodgain.batches.kernels.arguments import step
 
 __all__ = [
     "BLANK",
+    "COMMENT",
     "MINUS",
     "NEWLINE",
     "NINE",
@@ -30,7 +31,7 @@ __all__ = [
     "same",
 ]
 
-BLANK, NEWLINE, PLUS, MINUS, _DOT, ZERO, NINE = 32, 10, 43, 45, 46, 48, 57
+BLANK, COMMENT, NEWLINE, PLUS, MINUS, _DOT, ZERO, NINE = 32, 35, 10, 43, 45, 46, 48, 57
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0xD6E8FEB86659FD93)
 _EXACT_DIGITS, _EXACT_POWER = 15, 22
 _POWERS = np.array([float(f"1e{power}") for power in range(_EXACT_POWER + 1)])

@@ -1,8 +1,8 @@
 """A line of a run: its six fields, or that it is not plain.
 
-A plain line has one separator between its fields, a whole number as rank, a finite score, and no white space around. Column 2
-has a whole number, or one word for all lines of the query; the tag is one for all lines of the query. Anything else is not
-wrong: it is for the readers in `formats` to judge, which know every form and every message.
+A plain line is not a comment. It has one separator between its fields, a whole number as rank, a finite score, and no white
+space around. Column 2 has a whole number, or one word for all lines of the query; the tag is one for all lines of the query.
+Anything else is not wrong: it is for the readers in `formats` to judge, which know every form and every message.
 """
 
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 
 from goodgain.batches.kernels.arguments import step
 from goodgain.batches.kernels.bytes_of_fields import (
+    COMMENT,
     MINUS,
     NEWLINE,
     NINE,
@@ -77,7 +78,9 @@ def read_line(text: Any, start: int, separator: int, before: Any, first_iteratio
     """
     end, query_hash = start + before.query_length, _NO_HASH
     is_new = not repeated(text, start, before.query, before.query_length)
-    if is_new:
+    if is_new:  # a comment never repeats the query of the line before it
+        if byte_at(text, start) == COMMENT:
+            return NO_LINE
         end, query_hash = field(text, start)
     query_length = end - start
     if query_length == 0 or byte_at(text, end) != separator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import (
     as_word,
     expect_id,
@@ -13,7 +14,6 @@ from goodgain.traces.input.checks import (
     expect_text,
     unexpected_value,
 )
-from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import (
     Conversation,
     find_messages,
@@ -19,7 +20,6 @@ from goodgain.traces.conversations.conversation import (
 )
 from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
-from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 

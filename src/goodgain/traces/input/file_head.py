@@ -6,8 +6,8 @@ import re
 from functools import cached_property
 from typing import Any
 
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES
-from goodgain.traces.input.json_text import NotJSONError, loads
 
 __all__ = ["HEAD_SIZE", "FileHead"]
 

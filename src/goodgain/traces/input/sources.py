@@ -12,10 +12,10 @@ from typing import Any
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES, open_stream, plain_name
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
-from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import find_query_id, message_text
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.json_text import NotJSONError, loads
 from goodgain.traces.input.sources import Source
 from goodgain.traces.otel.spans import Attributes, Span, read_spans
 

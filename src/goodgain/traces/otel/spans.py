@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
-from goodgain.traces.input.json_text import NotJSONError, loads
 
 __all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "has_spans", "is_span", "read_spans"]
 

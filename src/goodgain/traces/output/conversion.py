@@ -19,9 +19,9 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.frames import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
+from goodgain.files.results import check_results_name
 from goodgain.files.writing import Outputs
 from goodgain.schema import EMPTY_DOC
-from goodgain.traces.output.result_files import check_results_name
 from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, list_systems, to_run
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.reading.pieces import Paths, find_trace_files

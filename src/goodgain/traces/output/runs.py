@@ -11,9 +11,10 @@ import polars as pl
 
 from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
+from goodgain.files.results import open_results
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["DEFAULT_TAG", "NormaliseUrl", "list_systems", "to_run"]
+__all__ = ["DEFAULT_TAG", "NormaliseUrl", "list_systems", "name_results", "to_run"]
 
 #: The tag of a system that neither the log nor the caller names.
 DEFAULT_TAG = "goodgain"
@@ -31,8 +32,9 @@ def to_run(
     """Make a run of a results frame.
 
     Args:
-        results: a results frame of any engine, in any order. A result is the document that its column `document`
-            names (see `deduplicate`), else its doc_id, else its normalised URL, else `text:` and a hash of its text.
+        results: a results frame of any engine, in any order, or the path of a file that `write_results` wrote. A result
+            is the document that its column `document` names (see `deduplicate`), else its doc_id, else its normalised
+            URL, else `text:` and a hash of its text.
         system: the system to take, where the frame holds several.
         tag: the run's tag; None: the system's name.
         normalise_url: how URLs become ids; None: as deduplication does it.
@@ -52,7 +54,7 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = _sort_rows(_select_system(_select_columns(results), system))
+    rows = _sort_rows(_select_system(_select_columns(open_results(results)), system))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
     if not rows.select(found.all()).item():  # keep one row of an iteration without results
@@ -72,13 +74,27 @@ def to_run(
     )  # fmt: skip
 
 
+def name_results(results: Any) -> pl.DataFrame:
+    """Return the results of a results frame with the document that each is in a run.
+
+    Returns:
+        query_id, iteration, search, rank, name (the doc_id that `to_run` gives to it), url, title, snippet, search_query;
+        a text is null where the frame has none. Rows of searches without results are left out.
+
+    Raises:
+        InputError: columns are missing.
+    """
+    named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
+    return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
+
+
 def list_systems(frame: pl.DataFrame) -> list[str | None]:
     """Return the systems of a results frame, in order of appearance."""
     return frame["system"].unique(maintain_order=True).to_list() if "system" in frame.columns else [None]
 
 
-def _select_columns(results: Any) -> pl.DataFrame:
-    """Return the columns that a run is made of, with their types, from a frame of any engine."""
+def _select_columns(results: Any, *more: str) -> pl.DataFrame:
+    """Return the columns that a run is made of and more texts, with their types, from a frame of any engine."""
     if isinstance(results, pl.DataFrame):
         frame = results
     else:
@@ -87,9 +103,10 @@ def _select_columns(results: Any) -> pl.DataFrame:
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
         raise InputError(f"the results lack the columns {', '.join(missing)}; give what goodgain.read_traces returns")
+    texts = (*_TEXTS, *more)
     columns = [
-        *(pl.col(name).cast(pl.String) for name in ("query_id", *_TEXTS) if name in frame.columns),
-        *(pl.lit(None, pl.String).alias(name) for name in _TEXTS if name not in frame.columns),
+        *(pl.col(name).cast(pl.String) for name in ("query_id", *texts) if name in frame.columns),
+        *(pl.lit(None, pl.String).alias(name) for name in texts if name not in frame.columns),
         *(pl.col(name).cast(pl.Int64).fill_null(0) for name in _NEEDED[1:]),
         (pl.col("score").cast(pl.Float64) if "score" in frame.columns else pl.lit(None, pl.Float64).alias("score")),
     ]

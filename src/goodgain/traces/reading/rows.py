@@ -7,17 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.schema import EMPTY_DOC, RESULTS
+from goodgain.files.results import RESULTS_SCHEMA
+from goodgain.schema import EMPTY_DOC
 from goodgain.traces.model import Pairs, Result, SearchCall
 from goodgain.traces.reading.searches import Query
 
-__all__ = ["RESULTS_SCHEMA", "ResultRows", "concat_results"]
+__all__ = ["ResultRows", "concat_results"]
 
-_PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
-_TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": _PAIRS}
-
-#: The columns of the results frame as Polars knows them.
-RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in RESULTS.columns.items()}
+_PAIRS = RESULTS_SCHEMA["ids"]
 
 _OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
 _OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)

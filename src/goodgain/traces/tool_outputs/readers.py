@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
+from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.input.checks import as_number, describe, format_place
-from goodgain.traces.input.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.model import Result, Status
 from goodgain.traces.tool_outputs.layouts import read_text_list
 from goodgain.traces.tool_outputs.objects import has_identity, join_texts, read_object, read_objects

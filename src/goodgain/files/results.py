@@ -12,12 +12,17 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
+from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container
-from goodgain.traces.input.checks import describe, expect_object
-from goodgain.traces.input.json_text import NotJSONError, loads
-from goodgain.traces.reading.rows import RESULTS_SCHEMA
+from goodgain.schema import RESULTS
 
-__all__ = ["check_results_name", "read_results", "write_results"]
+__all__ = ["RESULTS_SCHEMA", "check_results_name", "open_results", "read_results", "write_results"]
+
+_PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
+_TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": _PAIRS}
+
+#: The columns of the results frame as Polars knows them.
+RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in RESULTS.columns.items()}
 
 _NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
 #: The columns that deduplication adds, which a file need not have.
@@ -49,6 +54,11 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     write_frame(results, Path(path))
 
 
+def open_results(results: Any) -> Any:
+    """Return results as they are; those in a file as a frame, read by `read_results`."""
+    return read_results(results) if isinstance(results, (str, os.PathLike)) else results
+
+
 def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
@@ -71,7 +81,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             continue
         at = f"{path}, line {number}, at "
         try:
-            row = expect_object(loads(line), at)
+            row = _expect_object(loads(line), at)
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
         for name, column in columns.items():
@@ -84,10 +94,17 @@ def _read_value(name: str, value: Any, at: str) -> Any:
     if value is None:
         return None
     if name in ("ids", "fields"):
-        return [{"name": key, "value": str(text)} for key, text in expect_object(value, f"{at}/{name}").items()]
+        return [{"name": key, "value": str(text)} for key, text in _expect_object(value, f"{at}/{name}").items()]
     if name in _NUMBERS or name in ("score", "confidence"):
         kinds: tuple[type, ...] = (int,) if name in _NUMBERS else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InputError(f"{at}/{name}: expected a number, found {describe(value)}; write the results again")
+            raise InputError(f"{at}/{name}: expected a number, found {repr(value)[:60]}; write the results again")
         return value
     return value if isinstance(value, str) else str(value)
+
+
+def _expect_object(value: Any, at: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        place = at.removesuffix(", at ")
+        raise InputError(f"{place}: expected an object, found {repr(value)[:60]}; write the results again")
+    return value

@@ -1,0 +1,148 @@
+"""The command evaluate: scores one run, or several with -m, and prints their values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import click
+import ir_measures
+
+from goodgain.cli.options import (
+    columns_option,
+    errors_option,
+    gaps_options,
+    labels_option,
+    make_epilog,
+    order_option,
+    output_format_option,
+    qrels_argument,
+)
+from goodgain.cli.systems import open_systems, reading_of, rows_option
+from goodgain.cli.tables import Value, print_values
+from goodgain.counting.coverage import warn_if_no_label_reaches
+from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.evaluation import Scores, find_used_thresholds, score_run
+from goodgain.formats.column_names import check_columns_used
+from goodgain.measures.names import parse_measures
+from goodgain.measures.scores import MEANS
+
+__all__ = ["evaluate"]
+
+
+@click.command(
+    epilog=make_epilog(
+        "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 CG SRE@1-3 SRR'",
+        "goodgain evaluate qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRR' --rows systems",
+    )
+)
+@qrels_argument
+@click.argument("arguments", metavar="RUN MEASURE...", nargs=-1, required=True)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    help="A measure, or several; then all arguments after QRELS are runs, and NAME=RUN names a system.",
+)
+@click.option("-q", "--by_query", is_flag=True, help="Print the values of each query too.")
+@click.option("-n", "--no_summary", is_flag=True, help="With -q: leave out the rows of all queries.")
+@click.option(
+    "-p",
+    "--places",
+    type=click.IntRange(-1, 100),
+    default=4,
+    show_default=True,
+    help="Decimals; -1 for full precision.",
+)
+@output_format_option("table", "tsv", "jsonl")
+@rows_option
+@click.option("--provider", help="The provider of ir_measures for the classic measures.")
+@click.option(
+    "--mean",
+    type=click.Choice(MEANS),
+    default=MEANS[0],
+    show_default=True,
+    help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
+)
+@order_option
+@gaps_options
+@labels_option
+@columns_option
+@errors_option
+def evaluate(
+    qrels: str,
+    arguments: tuple[str, ...],
+    measures: tuple[str, ...],
+    by_query: bool,
+    no_summary: bool,
+    places: int,
+    output_format: str,
+    rows: str,
+    provider: str | None,
+    mean: str,
+    order: str,
+    **options: Any,
+) -> None:
+    """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
+
+    QRELS is a file or the id of an ir_datasets data set, RUN a file: TREC text with the iteration in column 2, Parquet,
+    Arrow or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; goodgain measures lists the
+    measures that are computed here.
+    """
+    if no_summary and not by_query:
+        raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
+    named = bool(measures)
+    if not named and len(arguments) < 2:
+        raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
+    asked = parse_measures(measures or arguments[1:])
+    reading = reading_of(options)
+    judged, systems = open_systems(qrels, arguments if named else arguments[:1], reading)
+    warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
+    several = len(systems) > 1
+    scores: dict[str, Scores] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name) if several else nullcontext():
+                check_columns_used(reading.columns, run, judged)
+                scores[name] = score_run(judged, run, asked, order=order, provider=provider)
+    for name in systems:
+        signature = scores[name].signature | ({} if mean == MEANS[0] else {"mean": mean})
+        _print_signature(signature, f"{name}: " if several else "")
+    values = [
+        *(_list_values_by_query(scores) if by_query else ()),
+        *(() if no_summary else _list_means(scores, asked, mean)),
+    ]
+    print_values(values, output_format=output_format, rows=rows, places=places, by_query=by_query, named=named)
+
+
+def _list_values_by_query(scores: dict[str, Scores]) -> list[Value]:
+    """Return the values of each query, system by system within a query."""
+    found = [
+        Value(query_id, measure, system, value)
+        for system, of in scores.items()
+        for query_id, measure, value in of.per_query.iter_rows()
+    ]
+    return sorted(found, key=lambda value: str(value.query_id))  # stable: systems and measures keep their order
+
+
+def _list_means(scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], how: str) -> Iterator[Value]:
+    for system, of in scores.items():
+        means = of.mean(how=how)
+        for measure in measures:
+            yield Value(None, str(measure), system, means[str(measure)])
+
+
+def _print_signature(signature: dict[str, Any], system: str) -> None:
+    """Print on stderr how many queries the numbers stand for, and how they were made."""
+    print(
+        f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run; "
+        f"{signature['without_judgments']} of the run without judgments, left out",
+        file=sys.stderr,
+    )
+    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
+    shown["unjudged"] = f"{signature['unjudged']:.4f}"
+    made = " ".join(f"{name}={value}" for name, value in shown.items())
+    print(f"{system}signature: {made}", file=sys.stderr)

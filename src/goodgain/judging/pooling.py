@@ -1,0 +1,175 @@
+"""Pools: the documents that several runs found near the top of a search, and that nobody has judged yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodgain.batches.partition import partition_by_query
+from goodgain.batches.run_file import RunFile, open_run
+from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.evaluation import check_iterations
+from goodgain.files.frames import write_frame
+from goodgain.files.opening import container, plain_name
+from goodgain.files.writing import atomic_write
+from goodgain.formats import Qrels, Run
+from goodgain.formats.column_names import Columns, check_columns_used
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.systems import check_systems
+from goodgain.measures import MEASURES
+from goodgain.ranking.flattening import rank_run
+from goodgain.ranking.positions import place_documents
+from goodgain.schema import EMPTY_DOC
+from goodgain.traces import read_results
+from goodgain.traces.output.runs import name_results
+
+__all__ = ["check_sheet_name", "pool", "write_sheet"]
+
+_KEY = ["query_id", "doc_id"]
+_TEXTS = ("title", "url", "snippet")
+
+
+def pool(
+    runs: Mapping[str, Any],
+    *,
+    k: int = 20,
+    qrels: Any = None,
+    results: Any = None,
+    flattened: bool = False,
+    columns: Columns | None = None,
+) -> pl.DataFrame:
+    """Return the documents among the first k results of any iteration of any run that have no judgment yet.
+
+    The classic pool of depth k looks at the first k documents of one ranking a query. Of an agent that searches ten
+    times it never sees the third search: `flattened` gives that pool.
+
+    Args:
+        runs: name -> what `read_run` takes; one or more.
+        k: how many results of every iteration are looked at, in the order of their ranks, repeats included.
+        qrels: what `read_qrels` takes: documents with any label are left out; None: nothing is judged.
+        results: a results frame, or a file that `goodgain convert --results` wrote: adds titles, URLs and snippets.
+        flattened: look at the first k documents of the flattened run (order `seen`) instead.
+        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+
+    Returns:
+        query_id, doc_id, runs (how many found it so), first_iteration (1..N: the first of any of them), and an empty grade;
+        before it, with results, search_query (the search that found it first) and title, url, snippet (of the result of
+        this document with the most text). Sorted by query_id and doc_id.
+
+    Raises:
+        InputError: a run, the qrels or the results cannot be read, or k is not a whole number from 1.
+
+    Source: Spärck Jones and van Rijsbergen, 1975 (pooling); TREC's pools of depth k.
+
+    >>> found = pool({"old": {"q": {"a": 2.0, "b": 1.0}}, "new": {"q": {"b": 1.0}}}, qrels={"q": {"a": 3}})
+    >>> found.rows()
+    [('q', 'b', 2, 1, None)]
+    """
+    systems = check_systems(runs)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InputError(
+            f"k={k!r}: give the number of results of an iteration that are looked at, a whole number from 1"
+        )
+    judged = None if qrels is None else load_qrels(qrels, columns=columns)
+    found = []
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                searched = open_run(run, columns=columns)
+                check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
+                check_iterations(searched, [] if flattened else [MEASURES["CG"]])
+                found.append(_pool_run(searched, judged, k, flattened=flattened))
+    pooled = (
+        pl.concat(found).group_by(_KEY).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
+    )
+    if results is not None:
+        pooled = _add_texts(pooled, results)
+    return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(_KEY)
+
+
+def _pool_run(run: Run | RunFile, qrels: Qrels | None, k: int, *, flattened: bool) -> pl.DataFrame:
+    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds to the pool."""
+    select = _select_flattened if flattened else _select_iterations
+    labels = None if qrels is None else qrels.frame.filter(pl.col("relevance").is_not_null()).select(_KEY).unique()
+    found = []
+    for rows in _read_rows(run):
+        selected = select(_number_iterations(rows), k)
+        found.append(selected if labels is None else selected.join(labels, on=_KEY, how="anti"))
+    return pl.concat(found)
+
+
+def _read_rows(run: Run | RunFile) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a run: at once, or for a large file in blocks that hold every row of their queries."""
+    if isinstance(run, Run):
+        yield run.rows
+        return
+    empty = True
+    for block in partition_by_query(run):
+        empty = False
+        yield block.run.rows
+    if empty:
+        yield from (block.run.rows for block in run.blocks())
+
+
+def _number_iterations(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with their iterations numbered 1..N within each query, as in the ledger."""
+    return rows.with_columns(pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64))
+
+
+def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).sort("query_id", "iteration", "rank", maintain_order=True)
+    place = pl.int_range(pl.len()).over("query_id", "iteration")
+    return results.filter(place < k).group_by(_KEY).agg(pl.col("iteration").min())
+
+
+def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
+    ranking = rank_run(rows, order="seen").ranking.with_columns(query=pl.col("query_id").rle_id())
+    places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
+    top = ranking.filter(places.get_column("k") <= k).select(_KEY)
+    firsts = rows.group_by(_KEY).agg(pl.col("iteration").min())
+    return top.join(firsts, on=_KEY, how="left")
+
+
+def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
+    """Add search_query, title, url and snippet, which are null where the results do not have the document."""
+    source = read_results(results) if isinstance(results, (str, os.PathLike)) else results
+    named = name_results(source).rename({"name": "doc_id"})
+    length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
+    fullest = named.sort(length, descending=True, maintain_order=True).group_by(_KEY, maintain_order=True)
+    texts = fullest.agg(
+        pl.col(name).filter(pl.col(name).is_not_null() & (pl.col(name) != "")).first() for name in _TEXTS
+    )
+    earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(_KEY, maintain_order=True)
+    searches = earliest.agg(pl.col("search_query").drop_nulls().first())
+    return pooled.join(searches, on=_KEY, how="left").join(texts, on=_KEY, how="left")
+
+
+def check_sheet_name(path: Path) -> str:
+    """Return the form of a sheet, `csv` or `jsonl`, which the ending of its name says.
+
+    Raises:
+        InputError: it ends otherwise.
+    """
+    if Path(plain_name(path.name)).suffix.lower() == ".csv":
+        return "csv"
+    if container(path) == "jsonl":
+        return "jsonl"
+    raise InputError(f"{path}: a sheet is written as .csv or .jsonl; choose such a name")
+
+
+def write_sheet(pooled: pl.DataFrame, path: Path) -> None:
+    """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
+
+    Raises:
+        InputError: the name ends otherwise, or the file cannot be written.
+    """
+    if check_sheet_name(path) == "jsonl":
+        write_frame(pooled, path)
+        return
+    with atomic_write(path) as file:
+        pooled.write_csv(file)

@@ -1,0 +1,203 @@
+"""Curves of interpolated precision over recall, for several systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.batches.query_batches import QueryBatch, RankingRequest, ScatteredQueriesError, query_batches
+from goodgain.batches.run_file import RunFile, open_run_and_qrels
+from goodgain.classic.labels import QrelsByQuery
+from goodgain.counting.coverage import warn_if_misleading
+from goodgain.counting.ledger import count_pools
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems
+from goodgain.evaluation import check_iterations
+from goodgain.formats import Qrels, Run
+from goodgain.formats.column_names import Columns
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.systems import check_systems
+from goodgain.measures.batch_scores import BatchScores
+from goodgain.ranking.engines import collect
+from goodgain.ranking.flattening import check_order
+from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
+
+__all__ = ["pr_curve"]
+
+Points = Literal["eleven", "all"]
+
+#: The eleven levels in tenths, and as recall: Polars divides by a number in two roundings, and 3 / 10 would not be 0.3.
+_LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)]})
+
+
+def pr_curve(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    *,
+    rel: float = 1,
+    points: Points = "eleven",
+    per_query: bool = False,
+    order: str = "seen",
+    columns: Columns | None = None,
+) -> pl.DataFrame:
+    """Return interpolated precision at levels of recall: the highest precision at this recall or any higher one.
+
+    At level i/10 it is the highest precision at a rank with 10 * relevant so far >= i * R, R = relevant documents of the
+    query, compared in whole numbers; 0 where R = 0 or the recall is never reached.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
+        rel: the smallest relevant label.
+        points: `eleven`: recall 0, 0.1, ..., 1; `all`: every recall above 0 that the system reaches, in the query
+            (`per_query`), or in any query; beyond the last one the precision is 0.
+        per_query: give the values of each query instead of their mean.
+        order: how several iterations become one ranking: `seen`, `interleaved` or `last`.
+        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+
+    Returns:
+        system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
+        With `per_query` system, query_id, recall, precision.
+
+    Raises:
+        InputError: a run or the qrels cannot be read, or an option is unknown.
+        MeasureError: rel is not a number above 0.
+
+    Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, section 8.4.
+
+    >>> found = pr_curve({"q": {"a": 1, "c": 1}}, {"agent": {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}})
+    >>> [round(precision, 2) for precision in found["precision"]]
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.67, 0.67, 0.67, 0.67, 0.67]
+    """
+    systems = check_systems(runs)
+    check_order(order)
+    if points not in ("eleven", "all"):
+        raise InputError(f"points={points!r} is not 'eleven' or 'all'")
+    if isinstance(rel, bool) or not isinstance(rel, (int, float)) or not 0 < rel < math.inf:
+        raise MeasureError(f"rel={rel!r}: rel is the smallest relevant label, a number above 0; write rel=1")
+    judged = load_qrels(qrels, columns=columns)
+    query_ids = judged.frame.get_column("query_id").unique().sort()
+    frames = []
+    hits_of: dict[str, pl.DataFrame] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                searched, _ = open_run_and_qrels(judged, run, columns=columns)
+                check_iterations(searched, [])
+                hits_of[name] = _find_hits(judged, searched, rel, order)
+    for name, hits in hits_of.items():
+        found = _interpolate_at_levels(hits, query_ids) if points == "eleven" else _list_steps(hits)
+        if not per_query:
+            found = _average_levels(found) if points == "eleven" else _average_steps(found, len(query_ids))
+        frames.append(found.select(pl.lit(name).alias("system"), pl.all()))
+    return pl.concat(frames)
+
+
+def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
+    """Return a row for each relevant document retrieved, in the order of the ranking.
+
+    Returns:
+        query_id, R (relevant documents of the query), so_far (relevant up to this one, itself included), precision: the
+        highest at this rank or any later one. Sorted by query_id and so_far.
+    """
+    found: pl.DataFrame | None = None
+    with suppress(ScatteredQueriesError):
+        found = _collect_hits(qrels, run, rel, order, scattered=False)
+    if found is None:  # outside the handler: the error would hold all of the first attempt
+        found = _collect_hits(qrels, run, rel, order, scattered=True)
+    so_far = pl.int_range(1, pl.len() + 1).over("query_id")
+    ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
+    ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))
+    highest = pl.col("precision").reverse().cum_max().reverse().over("query_id")
+    return ranked.select("query_id", "R", "so_far", precision=highest)
+
+
+class _Labels(NamedTuple):
+    """The judgments of some queries, and R for each: query, R."""
+
+    judgments: Judgments
+    relevant: pl.DataFrame
+
+    @classmethod
+    def of(cls, qrels: pl.DataFrame, rel: float) -> _Labels:
+        judgments = number_judgments(qrels)
+        relevant = judgments.labels.filter(pl.col("relevance") >= rel).group_by("query").agg(R=pl.len().cast(pl.Int64))
+        return cls(judgments, relevant)
+
+    def take_hits(self, table: RankingTable, rel: float) -> pl.DataFrame:
+        """Return query_id, k, R of the relevant documents in a ranking table."""
+        rows = nw.from_native(table.rows).filter(nw.col("relevance") >= rel).select("query", "k")
+        hits = collect(rows.lazy() if isinstance(rows, nw.DataFrame) else rows)
+        hits = hits.select(pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64))
+        hits = hits.join(self.relevant.with_columns(pl.col("query").cast(pl.UInt32)), on="query", how="left")
+        query_id = self.judgments.query_ids.gather(hits.get_column("query")).alias("query_id")
+        return hits.select(query_id, "k", "R")
+
+
+def _collect_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str, *, scattered: bool) -> pl.DataFrame:
+    """Return query_id, k, R of the relevant documents of a run, which is read in batches."""
+    by_iteration = qrels.labels is not None
+    labels = _Labels.of(qrels.largest, rel)
+    of_queries = QrelsByQuery(qrels)
+    request = RankingRequest(order, by_iteration, None if by_iteration else labels.judgments)
+    tallies = BatchScores([], count_pools(qrels.frame, rels=[rel], labels=qrels.labels), [rel])
+    found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
+    for batch in query_batches(run, qrels, rels=[rel], ranking=request, scattered=scattered):
+        tallies.add(batch.tally)
+        if by_iteration:
+            found += _take_labelled_hits(batch, of_queries.take(batch), rel)
+        elif batch.table is not None:
+            found.append(labels.take_hits(batch.table, rel))
+    warn_if_misleading(tallies.finish()[1], labels=qrels.labels)
+    return pl.concat(found)
+
+
+def _take_labelled_hits(batch: QueryBatch, qrels: pl.DataFrame, rel: float) -> Iterator[pl.DataFrame]:
+    """Yield the hits of a batch whose labels depend on the iterations in which its documents first occur."""
+    if batch.ranking is not None and not qrels.is_empty():
+        labels = _Labels.of(qrels, rel)
+        yield labels.take_hits(tabulate_ranking(batch.ranking, labels.judgments), rel)
+
+
+def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
+    """Return query_id, recall, precision at the eleven levels of every judged query."""
+    relevant = hits.group_by("query_id").agg(pl.col("R").first())
+    levels = pl.DataFrame({"query_id": query_ids}).join(relevant, on="query_id", how="left", maintain_order="left")
+    levels = levels.join(_LEVELS, how="cross", maintain_order="left_right")
+    # the number of relevant documents that reach the level, rounded up in whole numbers: ceil(level * R / 10)
+    needed = pl.max_horizontal((pl.col("level") * pl.col("R") + 9) // 10, pl.lit(1, pl.Int64))
+    found = levels.with_columns(so_far=needed).join(
+        hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left"
+    )
+    return found.select("query_id", "recall", pl.col("precision").fill_null(0.0))
+
+
+def _average_levels(found: pl.DataFrame) -> pl.DataFrame:
+    by_level = found.partition_by("recall", maintain_order=True, as_dict=True)
+    rows = [(recall, math.fsum(of.get_column("precision")) / of.height) for (recall,), of in by_level.items()]
+    return pl.DataFrame(rows, schema={"recall": pl.Float64, "precision": pl.Float64}, orient="row")
+
+
+def _list_steps(hits: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, recall, precision at every recall that a query reaches."""
+    return hits.select("query_id", pl.col("so_far") / pl.col("R"), "precision").rename({"so_far": "recall"})
+
+
+def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
+    """Return the mean over queries at every recall that some query reaches.
+
+    A query's precision falls at each of its levels and is 0 after the last. The mean at a recall is the sum of all falls
+    at this level and at later ones: only positive numbers are added.
+    """
+    after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
+    falls = (
+        steps.with_columns(fall=pl.col("precision") - after)
+        .group_by("recall", maintain_order=True)
+        .agg(pl.col("fall").sum())
+    )
+    mean = pl.col("fall").reverse().cum_sum().reverse() / queries
+    return falls.sort("recall").select("recall", precision=mean)

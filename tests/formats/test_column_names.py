@@ -1,0 +1,243 @@
+"""CSV and TSV with a header are read as frames are; names that people use for our columns are understood, and said."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+import zstandard
+
+import goodgain as gg
+from goodgain.batches import run_file
+from goodgain.formats.qrels import looks_like_qrels
+from tests.cli.test_command_line import goodgain
+
+QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
+RUN = pl.DataFrame(
+    {"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "u", "b", "a"], "rank": [1, 2, 1, 2], "score": 1.5}
+)
+LABELS = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "relevance": [3, 2, 0]})
+MEASURES = "CG@1 CG@2 SRR nDCG@10 RR@10"
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+
+
+def notices_of(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """The result of a call, and the notices that it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call()
+    return result, [str(one.message) for one in caught if issubclass(one.category, gg.GoodgainNotice)]
+
+
+WANTED = gg.evaluate(QRELS, RUN, MEASURES).mean()
+
+
+@pytest.mark.parametrize("compressed", COMPRESS)
+@pytest.mark.parametrize(("ending", "separator"), [("csv", ","), ("tsv", "\t"), ("CSV", ",")])
+def test_files_with_a_header_are_read_as_frames_are(
+    tmp_path: Path, ending: str, separator: str, compressed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / f"{name}.{ending}{compressed}" for name in ("run", "qrels")]
+    for path, frame in zip(paths, (RUN, LABELS), strict=True):
+        path.write_bytes(COMPRESS[compressed](frame.write_csv(separator=separator).encode()))
+    for limit in (run_file.LARGE, 0):  # a header is seen in large files too
+        monkeypatch.setattr(run_file, "LARGE", limit)
+        monkeypatch.setattr(run_file, "LARGE_COMPRESSED", limit)
+        assert gg.evaluate(paths[1], paths[0], MEASURES).mean() == WANTED
+    assert gg.read_run(paths[0]).frame.equals(gg.read_run(RUN).frame)
+    assert gg.read_qrels(paths[1]).frame.equals(gg.read_qrels(LABELS).frame)
+    assert (looks_like_qrels(paths[0]), looks_like_qrels(paths[1])) == (False, True)
+    assert "run, 1 queries, 2 iterations" in goodgain("validate", paths[0])[0]
+
+
+def test_what_csv_files_have_beside_their_values(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_bytes(
+        b'\xef\xbb\xbf\r\n"query_id", step,doc_id,rank,note\r\nq,1,"a,1", 1 ,"two\nlines"\r\n\r\nq,1,7,2,\r\nq, 2,,,\r\n'
+    )
+    run = gg.read_run(path, columns={"step": "iteration"}).frame.select("query_id", "iteration", "doc_id", "rank")
+    assert run.rows() == [("q", 1, "a,1", 1), ("q", 1, "7", 2), ("q", 2, "-", 0)]
+
+
+def test_trec_text_under_these_names_is_read_as_before(tmp_path: Path) -> None:
+    for name, separator in (("a.csv", " "), ("a.tsv", "\t"), ("b.tsv", " ")):
+        path = tmp_path / name
+        rows = ("# comment", "q 1 a 1 2.0 t", "q 1 u 2 1.0 t", "q 2 b 1 2.0 t", "q 2 a 2 1.0 t")
+        path.write_text("\n".join(row.replace(" ", separator) for row in rows))
+        assert gg.evaluate(QRELS, path, MEASURES).mean() == WANTED
+        gg.write_run(RUN, path)
+        assert gg.evaluate(QRELS, path, MEASURES).mean() == WANTED
+        path.write_text("q 0 a 3\nq 0 b 2\nq 0 c 0\n".replace(" ", separator))
+        assert gg.read_qrels(path).digest == gg.read_qrels(QRELS).digest
+        path.write_text("q 1 a 1 2.0\nq 1 a 1 2.0 t\n".replace(" ", separator))
+        with pytest.raises(gg.InputError, match=r"line 1.* has 5 fields"):
+            gg.read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("query_id,doc_id,rank\nq,a,first\n", "row 0 has the rank 'first', which is not a number"),
+        ("query_id,doc_id,score\nq,a,1\nq,b,nan\n", "row 1 .*has a score that is not a finite number"),
+        ("query_id,doc_id,score\nq,a,1,2\n", "is not readable by its header"),
+        ("query_id,doc_id,doc_id\nq,a,1\n", "two columns have the name 'doc_id'"),
+        ("topic,doc_id\nq,a\n", "no column 'query_id'.*columns="),
+        ("q,1,a,1,2.0,t\n", "no column 'query_id'"),
+        ("query_id,doc_id,score\n,a,1\n", "has no query_id"),
+        ("query_id,doc_id,score\nq,\xff,1\n", "UTF-8"),
+    ],
+)
+def test_a_bad_file_with_a_header_is_an_error_that_names_it(tmp_path: Path, text: str, match: str) -> None:
+    path = tmp_path / "run.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(gg.InputError, match=match) as error:
+        gg.read_run(path)
+    assert str(path) in str(error.value)
+
+
+def test_bad_rows_below_a_header_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("query_id,doc_id,rank\nq,a,1\nq,b,second\nq,c,3\n")
+    with pytest.warns(gg.GoodgainNotice, match="left out 1 bad row; row 1"):
+        assert gg.read_run(path, errors="skip").frame["doc_id"].to_list() == ["a", "c"]
+
+
+SYNONYMS = ["qid", "docno", "docid", "did", "pid", "label", "gain", "grade", "rel", "Label"]
+
+
+@pytest.mark.parametrize("name", SYNONYMS)
+def test_usual_names_are_understood_and_said_once_in_every_source(name: str, tmp_path: Path) -> None:
+    ours = {"qid": "query_id"} | dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")
+    column = ours.get(name, "relevance")
+    run = RUN.rename({column: name}, strict=False)
+    qrels = LABELS.rename({column: name}, strict=False)
+    for k, source in enumerate([
+        lambda frame, _: frame, lambda frame, _: frame.lazy(), lambda frame, _: frame.to_pandas(),
+        lambda frame, _: list(frame.to_pandas().itertuples(index=False)), *map(_write, ("parquet", "arrow", "jsonl", "csv", "tsv")),
+    ]):  # fmt: skip
+        sources = [source(frame, tmp_path / f"{kind}{k}") for kind, frame in (("qrels", qrels), ("run", run))]
+        scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES))
+        assert scores.mean() == WANTED
+        assert len(told) == (1 if column == "relevance" else 2), told  # one for the qrels, one for the run
+        assert all(f"{name!r} was read as {column}; pass columns=" in text for text in told)
+        scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES, columns={name: column}))
+        assert scores.mean() == WANTED and not told
+
+
+def _write(ending: str) -> Callable[[pl.DataFrame, Path], Path]:
+    def write(frame: pl.DataFrame, path: Path) -> Path:
+        path = path.with_suffix(f".{ending}")
+        {
+            "parquet": frame.write_parquet,
+            "arrow": frame.write_ipc,
+            "jsonl": frame.write_ndjson,
+            "csv": frame.write_csv,
+            "tsv": lambda path: frame.write_csv(path, separator="\t"),
+        }[ending](path)
+        return path
+
+    return write
+
+
+def test_two_usual_names_of_one_column() -> None:
+    run = RUN.with_columns(docid=pl.int_range(4)).rename({"doc_id": "docno"})
+    for frame in (run, run.select(reversed(run.columns))):
+        with pytest.warns(gg.GoodgainNotice, match="'docno' was read as doc_id;"):
+            assert gg.evaluate(QRELS, frame, MEASURES).mean() == WANTED
+    assert gg.evaluate(QRELS, RUN.with_columns(qid=pl.lit("other")), MEASURES).mean() == WANTED
+    two = LABELS.with_columns(grade=pl.col("relevance") - 1).rename({"relevance": "label"})
+    with pytest.raises(
+        gg.InputError, match=r"two columns that may be relevance, 'label' and 'grade'.*--columns label="
+    ):
+        gg.read_qrels(two)
+    assert gg.read_qrels(two, columns={"label": "relevance"}).digest == gg.read_qrels(QRELS).digest
+
+
+def test_large_parquet_files_say_what_was_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RUN.rename({"query_id": "qid"}).write_parquet(tmp_path / "run.parquet")
+    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 0)
+    scores, told = notices_of(lambda: gg.evaluate(QRELS, tmp_path / "run.parquet", MEASURES))
+    assert scores.mean() == WANTED
+    assert len(told) == 1 and "'qid' was read as query_id" in told[0]
+
+
+def test_a_run_with_a_label_is_not_taken_for_qrels(tmp_path: Path) -> None:
+    RUN.with_columns(label=pl.lit(1)).write_csv(tmp_path / "run.csv")
+    assert not looks_like_qrels(tmp_path / "run.csv")
+
+
+def _made(folder: Path, name: str, frame: pl.DataFrame, separator: str = ",") -> Path:
+    frame.write_csv(folder / name, separator=separator)
+    return folder / name
+
+
+#: What people have -> the call that scores it, and the end: our numbers, or the sentence that says what to do.
+CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
+    "a frame with step": (
+        lambda _: gg.evaluate(QRELS, RUN.rename({"iteration": "step"}), MEASURES).mean(),
+        r"found the column 'step', which looks like the iteration: pass columns={'step': 'iteration'}",
+    ),
+    "a frame with step, named": (
+        lambda _: gg.evaluate(QRELS, RUN.rename({"iteration": "step"}), MEASURES, columns={"step": "iteration"}).mean(),
+        None,
+    ),
+    "a frame with turn": (
+        lambda _: gg.evaluate(QRELS, RUN.rename({"iteration": "turn"}).to_pandas(), MEASURES).mean(),
+        r"pass columns={'turn': 'iteration'} \(--columns turn=iteration\)",
+    ),
+    "a frame with qid and docno": (
+        lambda _: gg.evaluate(QRELS, RUN.rename({"query_id": "qid", "doc_id": "docno"}), MEASURES).mean(),
+        None,
+    ),
+    "a CSV with a header": (lambda folder: gg.evaluate(QRELS, _made(folder, "r.csv", RUN), MEASURES).mean(), None),
+    "a CSV with step": (
+        lambda folder: gg.evaluate(QRELS, _made(folder, "r.csv", RUN.rename({"iteration": "step"})), MEASURES).mean(),
+        r"pass columns={'step': 'iteration'} \(--columns step=iteration\)",
+    ),
+    "a TSV with a header": (
+        lambda folder: gg.evaluate(QRELS, _made(folder, "r.tsv", RUN, "\t"), MEASURES).mean(),
+        None,
+    ),
+    "a PyTerrier result with iterations": (
+        lambda _: gg.evaluate(
+            pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [3, 2, 0]}),
+            RUN.rename({"query_id": "qid", "doc_id": "docno"}).to_pandas().assign(docid=range(4), query="words"),
+            MEASURES,
+        ).mean(),
+        None,
+    ),
+    "qrels with label": (lambda _: gg.evaluate(LABELS.rename({"relevance": "label"}), RUN, MEASURES).mean(), None),
+    "qrels with grade": (
+        lambda folder: gg.evaluate(_made(folder, "q.csv", LABELS.rename({"relevance": "grade"})), RUN, MEASURES).mean(),
+        None,
+    ),
+    "a pandas frame for ir_measures": (
+        lambda _: gg_in_ir_measures(RUN.to_pandas()),
+        r"give ir_measures goodgain.read_run\(run\)",
+    ),
+    "a run read for ir_measures": (lambda _: gg_in_ir_measures(gg.read_run(RUN.to_pandas())), None),
+}
+
+
+def gg_in_ir_measures(run: Any) -> dict[str, float]:
+    import ir_measures
+
+    measures = [ir_measures.parse_measure(name) for name in MEASURES.split()]
+    return {str(measure): value for measure, value in ir_measures.calc_aggregate(measures, QRELS, run).items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_people_have_ends_in_the_right_numbers_or_in_the_remedy(case: str, tmp_path: Path) -> None:
+    call, remedy = CASES[case]
+    if remedy is None:
+        assert notices_of(lambda: call(tmp_path))[0] == pytest.approx(WANTED, abs=1e-12)
+    else:
+        with pytest.raises((gg.InputError, gg.GoodgainNotice), match=remedy):  # a notice is an error in these tests
+            call(tmp_path)

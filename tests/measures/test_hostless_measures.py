@@ -1,0 +1,171 @@
+"""The measures that no host has: through evaluate, ir_measures and compare, and equal to what their definitions say."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from random import Random
+
+import ir_measures
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.measures.names import parse_measure
+from tests.support import ranking_oracle
+from tests.support.ranking_cases import FRACTIONAL, HOSTLESS, WHOLE, RankedCase, make_case, parameters_of
+
+NAMES = list(map(str, HOSTLESS))
+CASE = make_case(Random(5), queries=30, labels=(*WHOLE, -1, *FRACTIONAL))
+
+
+def wanted(case: RankedCase) -> dict[str, float]:
+    """The means over all judged queries, by the oracle."""
+    return {
+        str(m): math.fsum(
+            ranking_oracle.value(str(m.__name__), parameters_of(m), case.scores.get(query, {}), labels)
+            for query, labels in case.labels.items()
+        )
+        / len(case.labels)
+        for m in HOSTLESS
+    }
+
+
+def write_text(case: RankedCase, folder: Path) -> tuple[Path, Path]:
+    """The case as TREC text: finite scores alone, which text can hold."""
+    qrels, run = folder / "qrels.txt", folder / "agent.run"
+    qrels.write_text("".join(f"{q} 0 {d} {label}\n" for q, of in case.labels.items() for d, label in of.items()))
+    run.write_text("".join(f"{q} 1 {d} 1 {score!r} tag\n" for q, of in case.scores.items() for d, score in of.items()))
+    return qrels, run
+
+
+def make_finite(case: RankedCase) -> RankedCase:
+    """The case with finite scores, as runs have them, and without two of the judged queries in the run."""
+    absent = sorted(case.labels)[:2]
+    scores = {
+        query: {doc: float(len(doc.encode()) % 3) for doc in of} if any(map(math.isinf, of.values())) else of
+        for query, of in case.scores.items()
+        if query not in absent
+    }
+    return RankedCase(scores, case.labels)
+
+
+FINITE = make_finite(CASE)
+
+
+def test_evaluate_gives_the_oracles_values_in_memory_and_from_text(tmp_path: Path) -> None:
+    expected = pytest.approx(wanted(FINITE), abs=1e-12)
+    assert gg.evaluate(FINITE.labels, FINITE.scores, HOSTLESS).mean() == expected
+    qrels, run = write_text(FINITE, tmp_path)
+    assert gg.evaluate(qrels, run, NAMES).mean() == expected
+
+
+@pytest.mark.parametrize("engine", ["lazy polars", "duckdb"])
+def test_evaluate_gives_the_oracles_values_on_engines(engine: str) -> None:
+    frame = FINITE.ranking.with_columns(iteration=1)
+    if engine == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        connection = duckdb.connect()
+        connection.register("run", frame.to_arrow())
+        found = gg.evaluate(FINITE.labels, connection.table("run"), HOSTLESS)
+    else:
+        found = gg.evaluate(FINITE.labels, frame.lazy(), HOSTLESS)
+    assert found.mean() == pytest.approx(wanted(FINITE), abs=1e-12)
+
+
+def test_calc_aggregate_gives_the_same_values_beside_classic_measures() -> None:
+    labels = {q: {d: round(label) for d, label in of.items()} for q, of in FINITE.labels.items()}
+    case = RankedCase(FINITE.scores, labels)  # type: ignore[arg-type]  # whole labels, which providers want
+    found = ir_measures.calc_aggregate([*HOSTLESS, ir_measures.nDCG @ 3, gg.CG], labels, FINITE.scores)
+    assert {str(m): found[m] for m in HOSTLESS} == pytest.approx(wanted(case), abs=1e-12)
+    assert found[ir_measures.nDCG @ 3] == pytest.approx(gg.evaluate(labels, FINITE.scores, "nDCG@3")["nDCG@3"])
+
+
+@pytest.mark.parametrize("measure", HOSTLESS, ids=str)
+def test_no_provider_takes_a_measure_that_it_does_not_know_for_another(measure: ir_measures.Measure) -> None:
+    for provider in ir_measures.DefaultPipeline.providers:
+        assert provider.supports(measure) == (provider.NAME == "goodgain")
+
+
+def test_a_provider_that_is_named_computes_the_classic_measures_and_not_ours() -> None:
+    scores = gg.evaluate(
+        {"q": {"a": 1, "b": 0}}, {"q": {"b": 2.0, "a": 1.0}}, "nDCG@5 RankDCG@5", provider="pytrec_eval"
+    )
+    assert scores.signature["classic"] == ["goodgain", "pytrec_eval:nDCG@5"]
+    assert [scores["nDCG@5"], scores["RankDCG@5"]] == pytest.approx([1 / math.log2(3)] * 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*labels that differ between iterations:goodgain.GoodgainNotice")
+def test_labels_by_iteration_decide_and_absent_queries_have_empty_rankings() -> None:
+    qrels = pl.DataFrame(
+        {"query_id": ["q", "q", "z"], "iteration": ["1", "2", "1"], "doc_id": "a", "relevance": [1.0, 3.0, 2.0]}
+    )
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"], "score": 1.0})
+    scores = gg.evaluate(gg.read_qrels(qrels, labels="iteration"), run, "RankDCG@5 RankIDCG@5 RBPResidual(p=0.5)")
+    by_query = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
+    assert by_query["q", "RankDCG@5"] == 1
+    assert by_query["z", "RankDCG@5"] == 0
+    assert by_query["z", "RankIDCG@5"] == 2
+    assert by_query["z", "RBPResidual(p=0.5)"] == 1
+
+
+def test_measures_are_what_their_definitions_make_of_each_other() -> None:
+    def per_query(name: str) -> list[float]:
+        scores = gg.evaluate(FINITE.labels, FINITE.scores, name)
+        values: list[float] = scores.per_query["value"].to_list()
+        return values
+
+    for parameters in ("", "dcg='exp-log2'", "ideal='ranking'", "dcg='exp-log2',ideal='ranking'"):
+        of_dcg = parameters.replace("ideal='ranking'", "").strip(",")
+        dcg, ideal = per_query(f"RankDCG({of_dcg})@5"), per_query(f"RankIDCG({parameters})@5")
+        assert per_query(f"nDCG({parameters})@5") == pytest.approx(
+            [a / b if b else 0 for a, b in zip(dcg, ideal, strict=True)]
+        )
+    points = [per_query(f"InterpolatedPrecision@{tenths / 10:g}") for tenths in range(11)]
+    assert per_query("ElevenPointAP") == pytest.approx([sum(of) / 11 for of in zip(*points, strict=True)])
+    assert per_query("RelativeP@1000") == per_query("R@1000")
+    assert per_query("TruncatedAP@1000") == pytest.approx(per_query("AP"))
+    of_ranking, of_judged = per_query("nDCG(ideal='ranking')@5"), per_query("nDCG@5")
+    assert all(a >= b - 1e-12 for a, b in zip(of_ranking, of_judged, strict=True))
+
+
+def test_recalls_are_compared_as_they_are_written() -> None:
+    """0.07 * 100 is 7.000000000000001 in doubles, and 5/6 is above the fraction: neither may ask for one more document."""
+    for recall, relevant, needed in ((0.07, 100, 7), (5 / 6, 6, 5), (0.29, 100, 29), (0.7, 3, 3), (1 / 3, 3, 1)):
+        docs = [f"d{k:03}" for k in range(relevant)]
+        retrieved = {doc: -float(k) for k, doc in enumerate(docs[:needed])}
+        labels = {"q": dict.fromkeys(docs, 1)}
+        assert gg.evaluate(labels, {"q": retrieved}, [gg.InterpolatedPrecision @ recall]).means.popitem()[1] == 1
+        del retrieved[docs[needed - 1]]
+        retrieved["x"] = -1e9
+        assert gg.evaluate(labels, {"q": retrieved}, [gg.InterpolatedPrecision @ recall]).means.popitem()[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*queries of the qrels absent from the run:goodgain.GoodgainNotice")
+def test_compare_gives_no_verdict_where_no_direction_is_better_and_says_where_not_searching_wins() -> None:
+    qrels = {f"q{k}": {"a": 2, "b": 0, "c": 3} for k in range(6)}
+    busy = {query: {"a": 2.0, "b": 1.0} for query in qrels}
+    idle = {query: docs for query, docs in busy.items() if query != "q0"}
+    with pytest.warns(gg.GoodgainNotice, match=r"idle: never searched in 1 query, and is better there on Fallout@5"):
+        found = gg.compare(qrels, {"busy": busy, "idle": idle}, "RankIDCG(ideal='ranking')@5 Fallout@5 RankDCG@5")
+    rows = {row["measure"]: row for row in found.pairs.iter_rows(named=True)}
+    ideal = rows["RankIDCG(ideal='ranking')@5"]
+    assert ideal["difference"] < 0
+    assert [ideal[name] for name in ("better", "verdict", "wins", "ties", "losses")] == [None] * 5
+    assert (rows["Fallout@5"]["better"], rows["Fallout@5"]["wins"]) == ("down", 1)
+    assert (rows["RankDCG@5"]["better"], rows["RankDCG@5"]["losses"]) == ("up", 1)
+    assert "RankIDCG(ideal='ranking')@5 –" in found.to_text("markdown")
+
+
+def test_a_geometric_mean_takes_values_below_a_hundred_thousandth_for_it() -> None:
+    scores = gg.evaluate(
+        {"q": {"a": 1}, "r": {"a": 1}, "z": {"a": 1}}, {"q": {"a": 1.0}, "r": {"b": 2.0, "a": 1.0}}, "AP"
+    )
+    assert scores.mean(how="geometric")["AP"] == pytest.approx((1 * 0.5 * 1e-5) ** (1 / 3))
+    assert scores.mean(how="arithmetic") == scores.mean() == {"AP": 0.5}
+    with pytest.raises(gg.MeasureError, match="how is 'arithmetic' or 'geometric'"):
+        scores.mean(how="harmonic")
+
+
+def test_names_are_parsed_to_the_measures_that_print_them() -> None:
+    assert [parse_measure(name) for name in NAMES] == HOSTLESS

@@ -1,0 +1,144 @@
+"""`curve`: at every iteration the mean is the value that `evaluate` gives to the measure at this cutoff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from polars.testing import assert_frame_equal
+
+import goodgain as gg
+from goodgain.batches import run_file
+from goodgain.measures import MEASURES
+from tests.support import oracle
+from tests.support.counts import how_many
+from tests.support.random_runs import Case, cases, run_text, shapes
+from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
+
+EXAMPLES = ROOT / "qrels_examples"
+ALONG = [name for name, measure in MEASURES.items() if measure.declaration.cutoff != "none"]
+few = settings(deadline=None, max_examples=how_many(12, full=100))
+
+
+def list_means(found: pl.DataFrame, system: str) -> dict[str, float]:
+    rows = found.filter(pl.col("system") == system).select("measure", "iteration", "mean").iter_rows()
+    return {f"{measure}@{i}": mean for measure, i, mean in rows}
+
+
+@pytest.mark.parametrize("folder", sorted(path.parent.name for path in EXAMPLES.glob("*/qrels.txt")))
+def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> None:
+    qrels = EXAMPLES / folder / "qrels.txt"
+    runs = {path.stem: path for path in sorted((EXAMPLES / folder).glob("*.run"))}
+    with no_notices():
+        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4)
+        for name, run in runs.items():
+            means = list_means(found, name)
+            assert len(means) == 4 * (len(ALONG) + 2)
+            wanted = gg.evaluate(qrels, run, list(means))
+            assert {one: wanted[one] for one in means} == means
+
+
+@few
+@given(shapes().flatmap(cases))
+def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case) -> None:
+    with no_notices():
+        qrels = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
+        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG)
+        means = list_means(found, "agent")
+        wanted = gg.evaluate(qrels, run_frame(case.run), list(means))
+    assert {name: wanted[name] for name in means} == means
+    for name in ("CG@2", "RG@1", "SRE@3", "AvgGain@2"):
+        if name in means:
+            exact = oracle.mean(oracle.per_query(name, case.run, case.qrels, labels=case.labels))
+            assert means[name] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+    tables = oracle.count(case.run, case.qrels, labels=case.labels)
+    lengths = [pool.N for pool in tables.pools.values()]
+    assert found["iteration"].max() == max(1, *lengths)
+    for i, searching in found.select("iteration", "searching").iter_rows():
+        assert searching == sum(n >= i for n in lengths)
+
+
+def test_a_query_that_has_stopped_counts_on_where_an_average_of_the_ledger_drops_it() -> None:
+    qrels, run = (EXAMPLES / "redundancy" / name for name in ("qrels.txt", "repeating.run"))
+    by_hand = gg.ledger(qrels, run, measures="CG").group_by("iteration").agg(pl.col("CG").mean()).sort("iteration")
+    found = gg.curve(qrels, {"repeating": run}, "CG")
+    assert by_hand["CG"].to_list() == [3.5, 6.5, 10.0]
+    assert found["mean"].to_list() == [3.5, 6.5, 7.5]
+    assert found["searching"].to_list() == [2, 2, 1]
+
+
+def test_all_systems_go_as_far_as_the_one_that_searched_most() -> None:
+    folder = EXAMPLES / "guideline"
+    runs = {name: folder / f"{name}.run" for name in ("stopped_early", "agent")}
+    found = gg.curve(folder / "qrels.txt", runs, "RG")
+    assert found.filter(pl.col("system") == "stopped_early").select("iteration", "mean", "searching").rows() == [
+        (1, 5.0, 1),
+        (2, 4.5, 1),
+        (3, 3.0, 0),
+    ]
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_large_file_in_blocks_gives_the_same_curve(
+    scattered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        f"q{query} {i} d{(query * 7 + i * 3 + k) % 30} {k} {9 - k} t\n"
+        for query in range(200)
+        for i in range(1, 2 + query % 5)
+        for k in range(1, 6)
+    ]
+    if scattered:
+        rows.sort(key=lambda row: row.split()[1])
+    path = tmp_path / "large.run"
+    path.write_text("".join(rows))
+    qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 4 for k in range(30)} for query in range(0, 220, 2)})
+    with no_notices():
+        wanted = gg.curve(qrels, {"agent": path}, ALONG)
+        monkeypatch.setattr(run_file, "LARGE", 1_000)
+        opened = run_file.open_run(path)
+        assert isinstance(opened, run_file.RunFile)
+        small_blocks = run_file.RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
+        assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG), wanted, check_exact=True)
+
+
+def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
+    with pytest.warns(gg.GoodgainNotice, match="agent: no query of the run is in the qrels"):
+        found = gg.curve({"q": {"a": 3}}, {"agent": {"other": {"a": 1.0}}}, "CG")
+    assert found.rows() == [("agent", "CG", 1, 0.0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "measures", "options", "message"),
+    [
+        ({"a": {"q": {"a": 1.0}}}, "nDCG@10", {}, "a curve shows ours only"),
+        ({"a": {"q": {"a": 1.0}}}, "CG@3", {}, "write it without @"),
+        ({"a": {"q": {"a": 1.0}}}, "IterationsForAllGoodResults", {}, "has no value at each"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 0}, "upto=0"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 1_001}, "from 1 to 1,000"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": True}, "upto=True"),
+        ({}, "CG", {}, "there is no run"),
+        ("agent.run", "CG", {}, "give each run a name"),
+    ],
+)
+def test_what_has_no_curve_is_an_error(runs: object, measures: str, options: dict[str, int], message: str) -> None:
+    with pytest.raises(gg.GoodgainError, match=message):
+        gg.curve({"q": {"a": 3}}, runs, measures, **options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_query_of_very_many_iterations_needs_upto(tmp_path: Path) -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": range(1, 1_102), "doc_id": "a"})
+    with pytest.raises(gg.InputError, match="agent: a query has 1,101 iterations; give upto="):
+        gg.curve({"q": {"a": 3}}, {"agent": run}, "CG")
+    assert gg.curve({"q": {"a": 3}}, {"agent": run}, "CG", upto=2)["mean"].to_list() == [3.0, 3.0]
+
+
+def test_text_of_trec_is_read_as_evaluate_reads_it(tmp_path: Path) -> None:
+    rows = [oracle.RunRow("q", 0, "a", 1, 2.0), oracle.RunRow("q", 4, None, 0), oracle.RunRow("q", 9, "b", 1)]
+    path = tmp_path / "agent.run"
+    path.write_text(run_text(rows))
+    with no_notices():
+        found = gg.curve({"q": {"a": 3, "b": 2}}, {"agent": path}, "CG SRE")
+    assert found.filter(pl.col("measure") == "CG")["mean"].to_list() == [3.0, 3.0, 5.0]
