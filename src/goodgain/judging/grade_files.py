@@ -82,7 +82,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
 def _read_trec(path: Path) -> OneSource:
     """Read qrels in TREC text; where column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
     content = read_bytes(path)
-    frame, lines = read_text(content, QRELS_TEXT, label=str(path), errors="raise")
+    frame, lines, *_ = read_text(content, QRELS_TEXT, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
     frame = frame.rename({"relevance": "grade", "iteration": "judge"}).with_row_index("row")
     if judges.n_unique() < 2:
