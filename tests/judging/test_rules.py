@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -136,6 +137,12 @@ def test_an_error_does_not_name_the_judge() -> None:
     with pytest.raises(gg.InputError) as error:
         gg.aggregate(frame_of(*rows))
     assert "anna" not in str(error.value)
+
+
+def test_a_frame_that_mixes_types_in_a_column_is_a_clear_error() -> None:
+    mixed = pd.DataFrame({"query_id": [1, "b"], "doc_id": ["d", "e"], "grade": [1, 2]})
+    with pytest.raises(gg.InputError, match="a column mixes types"):
+        gg.aggregate(mixed)
 
 
 def test_first_refuses_rows_without_an_order() -> None:

@@ -76,6 +76,9 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
     if is_quepid_book(frame.columns, str(path)):
         header = next(number_lines(read_bytes(path)))[1].removeprefix(_BOM).decode("utf-8", "replace")
         return OneSource(read_quepid_book(frame, header, str(path)), rows)
+    twice = [name for name in ("query_id", "doc_id", "judge", *GRADE) if f"{name}_duplicated_0" in frame.columns]
+    if twice:  # Polars' name for the second of two
+        raise InputError(f"{path}: has two columns {twice[0]}; rename or remove one")
     return OneSource(name_columns(frame, str(path)), rows)
 
 

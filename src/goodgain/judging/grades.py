@@ -122,7 +122,15 @@ def _open(source: Any, judge: str) -> OneSource:
     known = [name for name in frame.collect_schema().names() if name in {*DOCUMENT, "judge", *GRADE}]
     if not known:
         raise InputError(f"{label}: there is no column query_id, doc_id or grade; rename the columns of the frame")
-    return OneSource(name_columns(collect(frame.select(known)), label), FrameRows(label))
+    try:
+        collected = collect(frame.select(known))
+    except (
+        ValueError,
+        TypeError,
+        pl.exceptions.PolarsError,
+    ) as error:  # Arrow's or Polars' own, for columns that mix types
+        raise InputError(f"{label}: a column mixes types ({error}); give each column one type") from error
+    return OneSource(name_columns(collected, label), FrameRows(label))
 
 
 def _has_order(source: Any) -> bool:
