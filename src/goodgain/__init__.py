@@ -48,6 +48,8 @@ from goodgain.version import __version__
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
     from goodgain.dedup import Deduplication, deduplicate
+    from goodgain.judging.aggregation import aggregate, rescale
+    from goodgain.judging.agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.precision_recall import pr_curve
@@ -59,6 +61,8 @@ register()
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
+    | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
+    | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
     | {
         "curve": "goodgain.reporting.iteration_curves",
         "pool": "goodgain.judging.pooling",
@@ -87,6 +91,7 @@ __all__ = [
     "RG",
     "SRE",
     "SRR",
+    "Agreement",
     "AvgGain",
     "Comparison",
     "Deduplication",
@@ -115,6 +120,8 @@ __all__ = [
     "TruncatedAP",
     "Unjudged",
     "__version__",
+    "aggregate",
+    "agreement",
     "compare",
     "convert_traces",
     "curve",
@@ -131,6 +138,7 @@ __all__ = [
     "read_results",
     "read_run",
     "read_traces",
+    "rescale",
     "to_run",
     "write_qrels",
     "write_results",

@@ -19,7 +19,7 @@ FOLDER = ROOT / "qrels_examples"
 EXPECTED = {
     (folder.name, run, order): values
     for folder in sorted(FOLDER.iterdir())
-    if folder.is_dir()
+    if (folder / "qrels.txt").exists()
     for run, orders in json.loads((folder / "expected.json").read_text(encoding="utf-8")).items()
     for order, values in orders.items()
 }

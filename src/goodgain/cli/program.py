@@ -16,6 +16,7 @@ from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
 from goodgain.cli.curve import curve
 from goodgain.cli.evaluate import evaluate
+from goodgain.cli.judge import judge
 from goodgain.cli.measures import list_measures
 from goodgain.cli.options import (
     columns_option,
@@ -168,6 +169,7 @@ program.add_command(curve)
 program.add_command(pool)
 program.add_command(convert)
 program.add_command(dedup)
+program.add_command(judge)
 program.add_command(list_measures)
 
 

@@ -36,7 +36,7 @@ def check_rows(frame: Frame, rows: RowSource, table: Table, *, errors: str) -> t
                 frame = frame.with_columns(
                     nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(_type(frame, name)).alias(name)
                 )
-    problems = _problems(names, frame.collect_schema())
+    problems = _problems(names, frame.collect_schema(), null_label=table is QRELS)
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):
         if errors == "raise":
@@ -64,15 +64,18 @@ def _type(frame: Frame, name: str) -> Any:
     return frame.collect_schema()[name]
 
 
-def _problems(names: list[str], schema: Any) -> list[tuple[nw.Expr, str]]:
+def _problems(names: list[str], schema: Any, *, null_label: bool) -> list[tuple[nw.Expr, str]]:
+    """Return what can be wrong with a row; a null label says that the document has no judgment."""
     problems = [(nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}") for name in ("query_id", "doc_id")]
     if "iteration" in names:
         problems.append((nw.col("iteration").is_null(), "has no iteration"))
     for name in ("rank", "score", "relevance"):
         if name in names:
-            wrong = nw.col(name).is_null()
+            may_be_null = name == "relevance" and null_label
+            wrong = nw.lit(False) if may_be_null else nw.col(name).is_null()
             if schema[name].is_float():
-                wrong = wrong | ~nw.col(name).is_finite()
+                finite = nw.col(name).is_finite()
+                wrong = wrong | ~(finite | nw.col(name).is_null() if may_be_null else finite)
             problems.append((wrong, f"has a {name} that is not a finite number"))
     return problems
 

@@ -39,7 +39,7 @@ from goodgain.formats.labels import (
     keep_one_label_per_iteration,
     keep_whole_labels,
 )
-from goodgain.formats.row_origins import number_lines, number_rows, quote
+from goodgain.formats.row_origins import RowSource, number_lines, number_rows, quote
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_file
 from goodgain.formats.text import QRELS_TEXT
@@ -70,6 +70,8 @@ class Qrels(PandasFacade):
         labels: None, or `iteration` where a label holds for one iteration.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
+        ungraded: query_id, iteration, doc_id of rows whose label is null: their documents count as unjudged, so `frame` is
+            without them.
     """
 
     columns: ClassVar[list[str]] = list(Judgment._fields)
@@ -82,11 +84,13 @@ class Qrels(PandasFacade):
         name: str | None = None,
         rows: pl.DataFrame | None = None,
         renamed: frozenset[str] = frozenset(),
+        ungraded: pl.DataFrame | None = None,
     ) -> None:
         self.frame = frame
         self.labels = labels
         self.name = name
         self.renamed = renamed
+        self.ungraded = ungraded
         #: as `frame`, with a row for each subtopic (column 2) of a document
         self.rows = frame if rows is None else rows
 
@@ -169,7 +173,8 @@ def read_qrels(
     Args:
         source: TREC text, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all text also .gz or .zst); a frame
             narwhals knows with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
-            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is.
+            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is. A null
+            relevance, which all but text can hold, says that the document is unjudged; one notice counts them.
         labels: None ignores column 2, as every tool does; `iteration` takes a positive integer there for the
             iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
             a word for any.
@@ -194,11 +199,17 @@ def read_qrels(
 
 
 def load_qrels(
-    source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
+    source: Any,
+    *,
+    labels: str | None = None,
+    errors: str = "raise",
+    columns: Columns | None = None,
+    report_null: bool = True,
 ) -> Qrels:
     """Read qrels as `read_qrels` does, but allow names in `columns` that they lack.
 
-    A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`).
+    A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`). A caller who
+    gives null labels a notice of its own passes `report_null=False`.
     """
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
@@ -226,13 +237,35 @@ def load_qrels(
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
     check_documents(frame, rows)
+    frame, ungraded, rows = _take_out_null_labels(frame, rows, report=report_null)
     if not math.isfinite(frame.get_column("relevance").abs().sum()):
         raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
     frame = keep_whole_labels(frame)
     if labels is None:
         labelled, subtopics = keep_one_label_per_document(frame, rows)
-        return Qrels(labelled, name=name, rows=subtopics, renamed=found.renamed)
-    return Qrels(keep_one_label_per_iteration(frame, rows), labels=labels, name=name, renamed=found.renamed)
+        return Qrels(labelled, name=name, rows=subtopics, renamed=found.renamed, ungraded=ungraded)
+    labelled = keep_one_label_per_iteration(frame, rows)
+    return Qrels(labelled, labels=labels, name=name, renamed=found.renamed, ungraded=ungraded)
+
+
+def _take_out_null_labels(
+    frame: pl.DataFrame, rows: RowSource, *, report: bool
+) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
+    """Return the rows with a label, the rows without one (None where there are none), and where the former come from.
+
+    Raises:
+        InputError: no row has a label.
+    """
+    is_null = frame.get_column("relevance").is_null()
+    if not is_null.any():
+        return frame, None, rows
+    count = int(is_null.sum())
+    if count == frame.height:
+        raise InputError(f"{rows.label}: every relevance is null, so there is no judgment; give qrels with labels")
+    if report:
+        notice(f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged")
+    labelled = (~is_null).arg_true().to_list()
+    return frame.filter(~is_null), frame.filter(is_null).drop("relevance"), rows.subset(labelled)
 
 
 def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
@@ -325,10 +358,21 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the name of the file says so (.gz, .zst too).
 
     TREC text has white space and control characters in ids as %XX, and a `#` that begins a line, with one notice; the
-    other forms keep ids as they are. The file appears whole or not at all.
+    other forms keep ids as they are. Null labels are written as they are, too, but TREC text leaves them out, with one
+    notice and their number. The file appears whole or not at all.
 
     Raises:
         InputError: the file cannot be written.
     """
-    source = read_qrels(qrels)
-    write_frame(source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0")), Path(path))
+    source = load_qrels(qrels, report_null=False)
+    target = Path(path)
+    frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
+    if source.ungraded is not None and container(target) == "text":
+        count = source.ungraded.height
+        notice(
+            f"{target}: {count} document{'s' * (count != 1)} without a label left out, since TREC text cannot hold null; write "
+            "Parquet or JSON Lines to keep them"
+        )
+    elif source.ungraded is not None:
+        frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")
+    write_frame(frame, target)

@@ -1,0 +1,180 @@
+"""One label per document from the grades of several judges, and labels of one scale as labels of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.formats import Qrels
+from goodgain.formats.labels import keep_whole_labels
+from goodgain.formats.qrels import load_qrels
+from goodgain.judging.grades import DOCUMENT, Grades, read_grades
+from goodgain.judging.scales import MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
+
+__all__ = ["RULES", "aggregate", "aggregate_grades", "count_ties", "rescale"]
+
+_GRADE = pl.col("grade")
+_ONES, _ZEROS = (_GRADE == 1).sum(), (_GRADE == 0).sum()
+_MAJORITY = pl.when(_ONES > _ZEROS).then(1.0).when(_ZEROS > _ONES).then(0.0)
+
+#: Name of a rule -> the label of a document from its grades; null where there is no grade.
+RULES: dict[str, pl.Expr] = {
+    "majority": _MAJORITY,
+    "mean": _GRADE.mean(),
+    "median": _GRADE.median(),
+    "max": _GRADE.max(),
+    "min": _GRADE.min(),
+    "first": _GRADE.drop_nulls().first(),
+}
+
+
+def aggregate(
+    grades: Any,
+    *,
+    how: str | None = None,
+    scale: ScaleLike | None = None,
+    map: MapLike | None = None,  # noqa: A002  # the word of the field
+    map_first: bool = False,
+) -> pl.DataFrame:
+    """Return one label per (query, document) from the grades of several judges.
+
+    Args:
+        grades: a frame with query_id, doc_id, judge, grade (null: no grade); a file: CSV, JSON Lines or Parquet with
+            these columns, a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column 2), a Quepid book, an
+            OpenSearch judgment list; a list of these, or {judge: one of these}.
+        how: `majority` (1 if more judges say 1 than 0, 0 if more say 0, null where as many), `mean`, `median` (of an
+            even number: the mean of the middle two), `max`, `min`, `first` (by file, then row). None: `majority` where
+            what is aggregated is binary (`scale="binary"`, or a map to 0 and 1 that is applied first), else `mean`.
+        scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades: every
+            grade must be on it. None: any number.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
+        map_first: apply the map to each grade instead, before they are aggregated.
+
+    Returns:
+        query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
+        majority), n_judges (grades), n_null (rows without a grade), tie (whether no single grade is the most
+        frequent), in the order in which documents first come.
+
+    Raises:
+        InputError: grades cannot be read, a judge gave two to one document, a grade is not on the scale or not in the map.
+
+    Source: the rules of SearchTweak.
+
+    >>> votes = {"anna": {"q": {"a": 1, "b": 1}}, "ben": {"q": {"a": 1, "b": 0}}, "carla": {"q": {"a": 0, "b": None}}}
+    >>> aggregate(votes, scale="binary").rows()
+    [('q', 'a', 1, 3, 0, False), ('q', 'b', None, 2, 1, True)]
+    """
+    known = None if scale is None else find_scale(scale)
+    return aggregate_grades(read_grades(grades, scale=known), how=how, scale=known, map_=map, map_first=map_first)
+
+
+def aggregate_grades(
+    grades: Grades, *, how: str | None, scale: Scale | None, map_: MapLike | None, map_first: bool
+) -> pl.DataFrame:
+    """Do what `aggregate` does, to grades that were read."""
+    if map_first and map_ is None:
+        raise InputError("map_first=True (--map-first) has no map to apply; give map= (--map) too")
+    labels = None if map_ is None else find_map(map_)
+    frame = grades.frame
+    if labels is not None and map_first:
+        frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
+    rule = _choose_rule(how, frame, scale, labels if map_first else None)
+    if rule == "majority":
+        _check_binary(grades, frame)
+    if rule == "first" and not grades.ordered:
+        raise InputError(
+            "how='first': rows of a database have no order, so there is no first grade; choose another rule, or collect the "
+            "frame in the order that counts"
+        )
+    found = _aggregate(frame, rule)
+    if labels is not None and not map_first:
+        mapped = labels.apply(
+            found.get_column("relevance").cast(pl.Float64),
+            remedy="map the grades before they are aggregated (map_first=True, --map-first)",
+        )
+        found = found.with_columns(relevance=mapped)
+    return keep_whole_labels(found)
+
+
+def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | None, mapped: ScaleMap | None) -> str:
+    """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
+    if how is not None:
+        if how not in RULES:
+            raise InputError(f"how={how!r} is not a rule; choose {', '.join(RULES)}")
+        return how
+    if mapped is not None:
+        return "majority" if mapped.is_binary else "mean"
+    if scale is not None:
+        return "majority" if scale.is_binary else "mean"
+    several = frame.select(DOCUMENT).is_duplicated().any()
+    if several and frame.get_column("grade").is_in([0.0, 1.0]).all(ignore_nulls=True):
+        notice(
+            "all grades are 0 or 1 and their mean was taken, since no scale was given; say scale='binary' (--scale binary) for "
+            "the majority"
+        )
+    return "mean"
+
+
+def _check_binary(grades: Grades, frame: pl.DataFrame) -> None:
+    """Raise `InputError` for a grade that is not 0 or 1, which a majority vote needs."""
+    column = frame.get_column("grade")
+    other = (column.is_not_null() & ~column.is_in([0.0, 1.0])).arg_true()
+    if len(other):
+        raise InputError(
+            f"{grades.locate(other[0])} has the grade {column[other[0]]:g}, and a majority vote needs 0 and 1; choose "
+            "how='mean', or map the grades to 0 and 1 first (--map '>=2 -> 1' --map-first)"
+        )
+
+
+def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
+    """Return query_id, doc_id, relevance, n_judges, n_null, tie."""
+    found = frame.group_by("document", maintain_order=True).agg(
+        *(pl.col(name).first() for name in DOCUMENT),
+        RULES[rule].cast(pl.Float64).alias("relevance"),
+        _GRADE.count().cast(pl.Int64).alias("n_judges"),
+        _GRADE.null_count().cast(pl.Int64).alias("n_null"),
+    )
+    ties = count_ties(frame)
+    joined = found.join(ties, on="document", how="left", maintain_order="left")
+    return joined.drop("document").with_columns(pl.col("tie").fill_null(False))
+
+
+def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return document and tie of every document with a grade: whether no single grade is the most frequent."""
+    votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=pl.len())
+    most = votes.group_by("document").agg(most=pl.col("votes").max())
+    reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")
+    return reached.group_by("document").agg(tie=pl.len() > 1)
+
+
+def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field
+    """Return qrels with the labels of another scale.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, below which the label is 0.
+
+    Raises:
+        InputError: the qrels cannot be read, or a label is not in the table.
+
+    >>> rescale({"q": {"a": 7.5, "b": 3}}, ">=7 -> 1").frame.rows()
+    [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
+    """
+    source, labels = load_qrels(qrels), find_map(map)
+    remedy = (
+        "aggregate the grades with map= and map_first=True (--map-first), which maps them before their mean is taken"
+    )
+    frames = []
+    for frame in (source.frame, source.rows):
+        mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)
+        frames.append(keep_whole_labels(frame.with_columns(relevance=mapped)))
+    return Qrels(
+        frames[0],
+        labels=source.labels,
+        name=source.name,
+        rows=frames[1],
+        renamed=source.renamed,
+        ungraded=source.ungraded,
+    )

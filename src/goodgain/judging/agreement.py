@@ -1,0 +1,163 @@
+"""How far judges agree: coverage, ties, chance-corrected coefficients, and who is lenient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.judging.aggregation import count_ties
+from goodgain.judging.coefficients import Matrix, gwet_ac, krippendorff_alpha, pair_kappa, quadratic_weights
+from goodgain.judging.grades import Grades, read_grades
+from goodgain.judging.scales import Scale, ScaleLike, find_scale
+
+__all__ = ["Agreement", "agreement", "compute_agreement"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far several judges agree. A number that is not defined is None, in frames null.
+
+    Attributes:
+        scale: the name of the scale.
+        overall: name -> value: `documents`, `coverage` (share of them with a grade), `several` (documents with two grades
+            or more), `tie_rate` (share of those on which no single grade is the most frequent), `alpha_nominal` and
+            `alpha_ordinal` (Krippendorff), `ac1`, `ac2` (Gwet; quadratic weights).
+        judges: judge, grades, coverage (share of the documents that the judge graded), leniency: the mean, over documents
+            that another judge graded too, of the judge's grade minus the mean grade of the others.
+        pairs: judge, other, documents (that both graded), agreement (share with equal grades), kappa, kappa_quadratic.
+        confusion: judge, other, grade, other_grade, documents, for the grades that occur together.
+    """
+
+    scale: str
+    overall: dict[str, float | None]
+    judges: pl.DataFrame
+    pairs: pl.DataFrame
+    confusion: pl.DataFrame
+
+    def __repr__(self) -> str:
+        return f"Agreement({self.judges.height} judges, {self.overall['documents']:,} documents, scale={self.scale!r})"
+
+
+def agreement(grades: Any, *, scale: ScaleLike, names: bool = False) -> Agreement:
+    """Return how far judges agree on what they graded.
+
+    Args:
+        grades: what `aggregate` takes.
+        scale: what the grades are on: all its categories count, not only those that were given.
+        names: call the judges by their names; else `judge 1`, `judge 2` ... in the order in which they first come, since
+            the report is about people's work.
+
+    Raises:
+        InputError: grades cannot be read, are not on the scale, or there is only one judge.
+
+    Source: Cohen 1960, 1968; Krippendorff 2011; Gwet 2014.
+
+    >>> report = agreement({"anna": {"q": {"a": 0, "b": 1, "c": 4}}, "ben": {"q": {"a": 0, "b": 4, "c": 4}}}, scale="0..4")
+    >>> report.pairs.select("judge", "other", "documents", "agreement").rows()
+    [('judge 1', 'judge 2', 3, 0.6666666666666666)]
+    """
+    known = find_scale(scale)
+    return compute_agreement(read_grades(grades, scale=known), known, names=names)
+
+
+def compute_agreement(grades: Grades, scale: Scale, *, names: bool) -> Agreement:
+    """Do what `agreement` does, to grades that were read."""
+    judges = grades.frame.get_column("judge").unique(maintain_order=True)
+    if len(judges) < 2:
+        raise InputError(
+            f"{grades.sources[0].label}: all grades are of one judge, and agreement needs two; give a file for each judge, or "
+            "grades with the column judge"
+        )
+    shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
+    frame = grades.frame.select(
+        "document",
+        pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64),
+        "grade",
+    )
+    given = frame.filter(pl.col("grade").is_not_null())
+    documents = frame.get_column("document").n_unique()
+    confusion = _count_together(given)
+    called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
+    return Agreement(
+        scale=scale.name,
+        overall=_compute_overall(grades.frame, given, documents, scale),
+        judges=_describe_judges(given, len(judges), documents).with_columns(called[0]),
+        pairs=_describe_pairs(confusion, scale).with_columns(called),
+        confusion=confusion.with_columns(called),
+    )
+
+
+def _compute_overall(frame: pl.DataFrame, given: pl.DataFrame, documents: int, scale: Scale) -> dict[str, float | None]:
+    patterns, number = _count_patterns(given, scale)
+    ties = int(count_ties(frame).get_column("tie").sum())
+    graded = number.sum()
+    several = int(number[patterns.sum(axis=1) > 1].sum())
+    return {
+        "documents": documents,
+        "coverage": float(graded / documents),
+        "several": several,
+        "tie_rate": ties / several if several else None,
+        "alpha_nominal": krippendorff_alpha(patterns, number, ordinal=False),
+        "alpha_ordinal": krippendorff_alpha(patterns, number, ordinal=True),
+        "ac1": gwet_ac(patterns, number, np.eye(len(scale.grades))),
+        "ac2": gwet_ac(patterns, number, quadratic_weights(scale.grades)),
+    }
+
+
+def _count_patterns(given: pl.DataFrame, scale: Scale) -> tuple[Matrix, Matrix]:
+    """Return how often documents have each grade of the scale, one row a pattern, and how many documents have each."""
+    counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in scale.grades]
+    by_document = given.group_by("document").agg(counts).drop("document")
+    patterns = by_document.group_by(by_document.columns, maintain_order=True).len("documents")
+    return (
+        patterns.drop("documents").cast(pl.Float64).to_numpy(),
+        patterns.get_column("documents").cast(pl.Float64).to_numpy(),
+    )
+
+
+def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:
+    """Return judge (its number), grades, coverage, leniency."""
+    total, number = pl.col("grade").sum().over("document"), pl.len().over("document")
+    with_others = given.select("judge", "grade", total=total, number=number).with_columns(
+        difference=pl.when(pl.col("number") > 1).then(
+            pl.col("grade") - (pl.col("total") - pl.col("grade")) / (pl.col("number") - 1)
+        )
+    )
+    found = with_others.group_by("judge").agg(
+        grades=pl.len().cast(pl.Int64),
+        coverage=pl.len() / documents,
+        leniency=pl.col("difference").mean(),
+    )
+    everyone = pl.DataFrame({"judge": range(judges)}, schema={"judge": pl.Int64})
+    return everyone.join(found, on="judge", how="left", maintain_order="left").with_columns(
+        pl.col("grades").fill_null(0), pl.col("coverage").fill_null(0.0)
+    )
+
+
+def _count_together(given: pl.DataFrame) -> pl.DataFrame:
+    """Return judge, other (their numbers, the smaller first), grade, other_grade, documents."""
+    pairs = given.join(given, on="document", suffix="_of_other").filter(pl.col("judge") < pl.col("judge_of_other"))
+    key = ["judge", "other", "grade", "other_grade"]
+    named = pairs.rename({"judge_of_other": "other", "grade_of_other": "other_grade"})
+    return named.group_by(key).agg(documents=pl.len().cast(pl.Int64)).sort(key)
+
+
+def _describe_pairs(confusion: pl.DataFrame, scale: Scale) -> pl.DataFrame:
+    """Return judge, other, documents, agreement, kappa, kappa_quadratic."""
+    places = {grade: place for place, grade in enumerate(scale.grades)}
+    plain, quadratic = np.eye(len(places)), quadratic_weights(scale.grades)
+    rows = []
+    for (judge, other), cells in confusion.group_by("judge", "other", maintain_order=True):
+        matrix = np.zeros_like(plain)
+        for grade, other_grade, count in cells.select("grade", "other_grade", "documents").iter_rows():
+            matrix[places[grade], places[other_grade]] = count
+        documents = int(matrix.sum())
+        agreeing = float(np.trace(matrix)) / documents
+        rows.append((judge, other, documents, agreeing, pair_kappa(matrix, plain), pair_kappa(matrix, quadratic)))
+    whole, shares = ("judge", "other", "documents"), ("agreement", "kappa", "kappa_quadratic")
+    schema = [*((name, pl.Int64) for name in whole), *((name, pl.Float64) for name in shares)]
+    return pl.DataFrame(rows, schema=schema, orient="row")

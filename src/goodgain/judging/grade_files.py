@@ -1,0 +1,122 @@
+"""Grades as they stand in one file: long form, a sheet, qrels, or what a judging tool exports."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.content import read_bytes
+from goodgain.files.opening import container, plain_name
+from goodgain.formats.row_origins import FrameRows, RowSource, number_lines
+from goodgain.formats.text import QRELS_TEXT, read_text
+from goodgain.judging.tool_exports import is_quepid_book, read_json_objects, read_quepid_book
+
+__all__ = ["GRADE", "OneSource", "name_columns", "open_grade_file"]
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_BOM = b"\xef\xbb\xbf"
+#: Names of the column with the grade: of grades in long form, and of qrels.
+GRADE = ("grade", "relevance")
+
+
+class OneSource(NamedTuple):
+    """Grades as they stand in one source.
+
+    Attributes:
+        frame: query_id, doc_id, judge (only where the source says who judged), grade (of any type), row (its place).
+        rows: how errors name a row.
+    """
+
+    frame: pl.DataFrame
+    rows: RowSource
+
+
+def open_grade_file(path: Path) -> OneSource:
+    """Read the grades of a file, by the ending of its name: .csv, .tsv, .json, JSON Lines, Parquet, Arrow, or TREC text.
+
+    Raises:
+        InputError: the file cannot be read, or is not one of grades.
+    """
+    suffix = Path(plain_name(path.name)).suffix.lower()
+    if suffix in _SEPARATORS:
+        return _read_delimited(path, _SEPARATORS[suffix])
+    kind = "json" if suffix == ".json" else container(path)
+    if kind in ("json", "jsonl"):
+        content = bytes(read_bytes(path).data)
+        frame, numbers = read_json_objects(content.removeprefix(_BOM), str(path), lines=kind == "jsonl")
+        rows = FrameRows(f"{path}, counting lines that are not blank" if kind == "jsonl" else str(path), numbers)
+        return OneSource(name_columns(frame, str(path)), rows)
+    if kind in ("parquet", "arrow"):
+        read = pl.read_parquet if kind == "parquet" else pl.read_ipc
+        try:
+            frame = read(io.BytesIO(read_bytes(path).data))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
+        return OneSource(name_columns(frame, str(path)), FrameRows(str(path)))
+    return _read_trec(path)
+
+
+def _read_delimited(path: Path, separator: str) -> OneSource:
+    content = bytes(read_bytes(path).data).removeprefix(_BOM)
+    if not content.strip():
+        raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
+    try:
+        frame = pl.read_csv(io.BytesIO(content), separator=separator, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"{path}: is not readable as CSV ({str(error).splitlines()[0]}); write it again as UTF-8, each line with as many "
+            "fields as the header"
+        ) from error
+    rows = FrameRows(f"{path}, counting the header as row 1", range(2, frame.height + 2))
+    if is_quepid_book(frame.columns, str(path)):
+        header = next(number_lines(read_bytes(path)))[1].removeprefix(_BOM).decode("utf-8", "replace")
+        return OneSource(read_quepid_book(frame, header, str(path)), rows)
+    twice = [name for name in ("query_id", "doc_id", "judge", *GRADE) if f"{name}_duplicated_0" in frame.columns]
+    if twice:  # Polars' name for the second of two
+        raise InputError(f"{path}: has two columns {twice[0]}; rename or remove one")
+    return OneSource(name_columns(frame, str(path)), rows)
+
+
+def _read_trec(path: Path) -> OneSource:
+    """Read qrels in TREC text; where column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
+    content = read_bytes(path)
+    frame, lines, *_ = read_text(content, QRELS_TEXT, label=str(path), errors="raise")
+    judges = frame.get_column("iteration")
+    frame = frame.rename({"relevance": "grade", "iteration": "judge"}).with_row_index("row")
+    if judges.n_unique() < 2:
+        return OneSource(frame.drop("judge"), lines)
+    if judges.str.contains(r"^\+?[0-9]+$").all():
+        notice(
+            f"{path}: column 2 holds different numbers and is read as the judge (trec_eval's qrels_jg); if it is the iteration "
+            "or subtopic, write 0 into it"
+        )
+    return OneSource(frame, lines)
+
+
+def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
+    """Return query_id, doc_id, judge (where there is one), grade and row of grades in long form.
+
+    Raises:
+        InputError: the frame has not these columns.
+    """
+    names = frame.columns
+    grade = next((name for name in GRADE if name in names), None)
+    missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if grade else ["grade"])
+    if missing or grade is None:
+        raise InputError(
+            f"{label}: there is no column {', '.join(missing)} (it has {_shorten(names)}); grades stand in the columns query_id, "
+            "doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an OpenSearch judgment list)"
+        )
+    kept = ["query_id", "doc_id", *(["judge"] if "judge" in names else []), pl.col(grade).alias("grade")]
+    return frame.select(kept).with_row_index("row")
+
+
+def _shorten(names: Sequence[Any]) -> str:
+    """Name the first columns of a file. Names with an at sign can be people's addresses, which no message shows."""
+    shown = ["(an address)" if "@" in str(name) else str(name)[:40] for name in names[:8]]
+    return ", ".join(shown) + (" ..." if len(names) > 8 else "")

@@ -1,0 +1,84 @@
+"""Files of grades: what judging tools write, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+
+
+def written(tmp_path: Path, name: str, text: str) -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_quepid_book_with_addresses_two_grades_in_a_cell_and_blanks_before_signs(tmp_path: Path) -> None:
+    book = written(
+        tmp_path,
+        "book.csv",
+        '\ufeffquery,docid,anna@example.org,Unknown, @ben\n" -1 shoes",d1,3,1|3,\n" @home",d1,,0,2.0\n@,d2,,,1\n',
+    )
+    found = gg.aggregate(book, scale="graded")
+    assert found.rows() == [
+        ("-1 shoes", "d1", pytest.approx(7 / 3), 3, 1, False),
+        ("@home", "d1", 1.0, 2, 1, True),
+        ("@", "d2", 1.0, 1, 2, False),
+    ]
+    names = gg.agreement(book, scale="graded", names=True).judges["judge"].to_list()
+    assert names == ["anna@example.org", "Unknown", "Unknown [2]", "@ben"]
+
+
+def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None:
+    book = written(tmp_path, "book.csv", "query,docid,Anna,Anna\nq,d,3,1\n")
+    assert gg.aggregate(book).rows() == [("q", "d", 2, 2, 0, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("case.csv", "query,docid,rating\nq,d,2\n", "export of a Quepid case, whose ratings are averaged"),
+        ("book.csv", "query,docid\nq,d\n", "Quepid book without a rater"),
+        ("grades.csv", "Query,Document,x@example.org\nq,d,2\n", r"it has Query, Document, \(an address\)"),
+        ("grades.csv", "", "is empty"),
+        ("grades.csv", "query_id,doc_id,grade,grade\nq,d,1,2\n", "has two columns grade"),
+        ("grades.csv", "query_id,doc_id,grade\nq,d,2,3\n", "not readable as CSV"),
+        ("grades.csv", "query_id,doc_id,judge,grade\nq,d,a,1\nq,d,a,2\n", "row 2 and .*row 3 are two grades of one judge"),
+        ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
+        ("grades.csv", "query_id,doc_id,grade\n", "there is no grade in it"),
+        ("agent.run", "q 1 d 1 2.0 tag\n", "are run and qrels swapped"),
+        ("log.jsonl", '{"messages": []}\n', "line 1: there is no query_id, doc_id, grade"),
+        ("log.jsonl", "nothing\n", "line 1: is not JSON"),
+        ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "has no docId and rating"),
+        ("list.json", "[]", "there is no grade in this file"),
+        ("list.json", "[1]", "object 1 is not a JSON object"),
+        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "the grade 'True' is neither text nor a number"),
+        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1}\n'
+         '{"query_id": "q", "doc_id": "d", "grade": 2}\n',
+         "row 2 has no judge"),
+        ("grades.parquet", "no", "not a readable parquet file"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_tool_or_a_bad_one_is_a_clear_error(tmp_path: Path, name: str, text: str, says: str) -> None:
+    with pytest.raises(gg.InputError, match=says):
+        gg.aggregate(written(tmp_path, name, text), scale="graded")
+
+
+def test_an_opensearch_judgment_with_its_name_and_ratings_is_read(tmp_path: Path) -> None:
+    lists = '{"name": "by hand", "judgmentRatings": [{"query": "q", "ratings": [{"docId": "d", "rating": "0.700"}]}]}'
+    assert gg.aggregate(written(tmp_path, "one.json", lists))["relevance"].to_list() == [0.7]
+    entries = '{"query": "q", "ratings": [{"docId": "d", "rating": "2"}]}\n{"query": "r", "ratings": []}\n'
+    assert gg.aggregate(written(tmp_path, "lines.jsonl", entries)).rows() == [("q", "d", 2, 1, 0, False)]
+
+
+def test_numbers_in_column_2_of_qrels_that_differ_are_said_to_be_read_as_judges(tmp_path: Path) -> None:
+    path = written(tmp_path, "two.qrels", "q 1 d 1\nq 2 d 3\n")
+    with pytest.warns(gg.GoodgainNotice, match="column 2 holds different numbers and is read as the judge"):
+        assert gg.aggregate(path)["relevance"].to_list() == [2]
+
+
+def test_a_sheet_that_nobody_filled_in_has_no_labels(tmp_path: Path) -> None:
+    sheet = written(tmp_path, "sheet.csv", "query_id,doc_id,runs,first_iteration,grade\nq,a,1,1,\nq,b,1,1, \n")
+    assert gg.aggregate(sheet, scale="graded").rows() == [("q", "a", None, 0, 1, False), ("q", "b", None, 0, 1, False)]
