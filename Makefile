@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 # A process for each core. The tests of a file stay together, in their order: they share what is costly to make, and random numbers.
+# In make test each process has one thread of Polars: two processes of two threads stand in each other's way.
 PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all test-spark check install install-dev bench bench-all clean
@@ -16,7 +17,7 @@ demo: $(VENV)/installed
 	$(BIN)/python -m goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -o table
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m "not spark" $(PARALLEL)
+	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest -m "not spark" $(PARALLEL)
 
 test-all: $(VENV)/installed-dev
 	GOODGAIN_TESTS=all $(BIN)/python -m pytest -m "not spark" $(PARALLEL)

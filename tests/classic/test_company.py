@@ -123,6 +123,7 @@ def wrong_pairs(
     return {pair: names for pair in pairs if (names := differing(kind, list(pair)))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_measure_is_tried(kind: str) -> None:
     """Fractional labels reach hosts only as the 0/1 of a rel; measures of the ranking table take any label."""

@@ -96,7 +96,7 @@ def test_signatures_on_stderr_say_whose_they_are() -> None:
     ]
 
 
-def test_a_notice_about_the_qrels_is_given_once_and_one_about_a_run_with_its_name(tmp_path: Path) -> None:
+def test_a_notice_is_given_once_with_the_names_of_the_runs_it_is_about(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q 0 a 1\n")
     (tmp_path / "x.run").write_text("other 1 a 1 1 t\n")
     files = [str(tmp_path / "qrels"), f"x={tmp_path / 'x.run'}", f"y={tmp_path / 'x.run'}"]
@@ -104,7 +104,7 @@ def test_a_notice_about_the_qrels_is_given_once_and_one_about_a_run_with_its_nam
         goodgain("evaluate", *files, "-m", "CG")
     texts = [str(one.message) for one in given]
     assert sum("no label of the qrels reaches" in text for text in texts) == 1
-    assert [text[:15] for text in texts if "no query of the run" in text] == ["x: no query of ", "y: no query of "]
+    assert [text[:15] for text in texts if "no query of the run" in text] == ["x, y: no query "]
 
 
 def test_a_system_is_named_before_the_first_equals_sign() -> None:

@@ -80,7 +80,7 @@ def test_a_frame_that_is_no_results_frame_is_refused(rows: dict[str, list[object
 
 
 @pytest.mark.parametrize(
-    "options", [{"policy": "strict"}, {"level": "site"}, {"across": "system"}, {"across": ["turn"]}, {"pairs_a_key": 0}]
+    "options", [{"policy": "loose"}, {"level": "site"}, {"across": "system"}, {"across": ["turn"]}, {"pairs_a_key": 0}]
 )
 def test_an_option_that_does_not_exist_is_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -71,6 +71,7 @@ def test_what_differs_rejects_under_strict(case: str) -> None:
         assert found.explain(one, two).pairs["rule"].to_list() == ["mismatch"]
 
 
+@pytest.mark.slow
 def test_strict_joins_no_hand_written_pair_that_standard_keeps_apart_or_of_which_a_text_differs() -> None:
     joined = 0
     for pair in [*pairs_web.PAIRS, *pairs_work.PAIRS]:

@@ -169,7 +169,7 @@ def test_options_that_do_not_exist_are_said() -> None:
 
 
 BAD_FRAMES = {
-    "no doc_id column": ({"query_id": ["q"], "docno": ["d"]}, "has no column 'doc_id'"),
+    "no doc_id column": ({"query_id": ["q"], "paper": ["d"]}, "has no column 'doc_id'"),
     "null query": ({"query_id": ["q", None], "doc_id": ["d", "e"]}, "row 1.*has no query_id"),
     "empty doc_id": ({"query_id": ["q", "q"], "doc_id": ["d", ""]}, "row 1.*has no doc_id"),
     "score null": ({"query_id": ["q"], "doc_id": ["d"], "score": [None]}, "score"),

@@ -51,6 +51,7 @@ def test_rows_are_summed_on_any_engine(engine: str, unjudged: bool) -> None:
     assert_frame_equal(values, score_ranking(ALL, CASE.ranking, CASE.qrels), check_exact=False, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_parts_of_whole_queries_give_what_the_whole_gives() -> None:
     plan, judgments = plan_measures(ALL), number_judgments(CASE.qrels)
     judged = judgments.count_judged(plan.sums.rels)

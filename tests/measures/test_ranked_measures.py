@@ -109,6 +109,7 @@ def test_every_example_has_the_expected_values() -> None:
             assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12), (folder, run)
 
 
+@pytest.mark.slow
 def test_each_measure_has_its_own_value_in_any_company() -> None:
     measures = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER]
     case = make_case(Random(11))
