@@ -98,15 +98,19 @@ def test_no_measures_give_no_values() -> None:
     assert score_ranking([], case.ranking, case.qrels).columns == ["query_id"]
 
 
-def test_every_example_has_the_expected_values() -> None:
-    for folder in sorted(path.parent for path in FOLDER.glob("*/qrels.txt")):
-        for run in sorted(folder.glob("*.run")):
-            with no_notices():
-                qrels, ranking = gg.read_qrels(folder / "qrels.txt"), gg.read_run(run).flatten("seen")
-                wanted = gg.evaluate(qrels, gg.read_run(run), [m for m in WITH_PROVIDER if m.NAME != "RBP"]).mean()
-            measures = [parse_measure(name) for name in wanted]
-            found = aggregate_values(measures, score_ranking(measures, ranking, qrels.frame))
-            assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12), (folder, run)
+def test_every_example_has_the_values_of_the_hosts() -> None:
+    measures = [measure for measure in WITH_PROVIDER if measure.NAME != "RBP"]  # ties: the order of the file decides
+    for path in sorted(FOLDER.glob("*/*.run")):
+        with no_notices():
+            qrels, ranking = gg.read_qrels(path.parent / "qrels.txt"), gg.read_run(path).flatten("seen")
+        if qrels.fractional is not None:
+            continue  # the hosts take whole labels only
+        judged = [ir_measures.Qrel(*row) for row in qrels.frame.select("query_id", "doc_id", "relevance").iter_rows()]
+        ranked = [ir_measures.ScoredDoc(*row) for row in ranking.select("query_id", "doc_id", "score").iter_rows()]
+        found = aggregate_values(measures, score_ranking(measures, ranking, qrels.frame))
+        for measure in measures:  # one by one: in one call of hosts some change each other's values
+            wanted = ir_measures.calc_aggregate([measure], judged, ranked)[measure]
+            assert found[str(measure)] == pytest.approx(wanted, rel=1e-12, abs=1e-12), (path, measure)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from .mutations import mutated, places
 FIXTURES = Path(__file__).parent / "fixtures"
 
 #: How many damaged logs of each format are read: 10,000 of ten formats in `make test-all`.
-COUNT = how_many(30, full=1_000)
+COUNT = how_many(15, full=1_000)
 
 
 def _logs(name: str) -> list[tuple[str, bytes]]:
