@@ -16,7 +16,13 @@ from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError
 from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.classic.scores import Classic, HostScores
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading, warn_if_no_label_reaches
+from goodgain.counting.coverage import (
+    Coverage,
+    measure_coverage,
+    warn_if_labels_exceed_scale,
+    warn_if_misleading,
+    warn_if_no_label_reaches,
+)
 from goodgain.counting.ledger import Counts, count, count_pools, ledger_and_pools
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
@@ -51,6 +57,7 @@ __all__ = [
     "ledger",
     "score_good_gain",
     "score_run",
+    "warn_of_labels",
 ]
 
 
@@ -90,7 +97,7 @@ def evaluate(
     """
     asked = parse_measures(measures)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
+    warn_of_labels(judged, asked)
     return score_run(judged, searched, asked, order=order, provider=provider)
 
 
@@ -147,11 +154,15 @@ class _Families(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """The values of a run: query_id and a column for each measure of ours; the hosts' own; and how far the run reaches."""
+    """The values of a run: query_id and a column for each measure of ours; the hosts' own; and how far the run reaches.
+
+    `without_good` is the number of judged queries without a good document, for each threshold.
+    """
 
     values: pl.DataFrame
     hosts: Classic
     coverage: Coverage
+    without_good: list[int]
 
 
 def _score_batches(
@@ -189,7 +200,15 @@ def _score_batches(
     if ranked:
         values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
     rest = labels.take_rest() if families.hosts else qrels.frame.clear()
-    return _Values(values, hosts.finish(rest), coverage)
+    without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(rels))]
+    return _Values(values, hosts.finish(rest), coverage, without_good)
+
+
+def warn_of_labels(qrels: Qrels, measures: Sequence[ir_measures.Measure]) -> None:
+    """Give a notice where no label reaches a threshold, or where labels are on another scale than the default one."""
+    warn_if_no_label_reaches(qrels.frame, find_used_thresholds(measures))
+    if find_used_thresholds(measure for measure in measures if "rel" not in measure.params):
+        warn_if_labels_exceed_scale(qrels.frame, DEFAULT_REL)
 
 
 def find_used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
@@ -260,9 +279,11 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
         signature["classic"] = ["goodgain"] * bool(families.ranked) + of_hosts
     if qrels.labels is not None:
         signature["labels"] = qrels.labels
+    without_good = {"without_good": found.without_good} if families.good_gain else {}
     return signature | {
         "qrels": qrels.digest,
         "queries": coverage.judged,
+        **without_good,
         "absent_from_run": coverage.judged - coverage.both,
         "without_judgments": coverage.searched - coverage.both,
         "unjudged": coverage.unjudged / coverage.unique if coverage.unique else 0.0,
@@ -312,7 +333,7 @@ def ledger(
     base = base_measure.rel
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     check_iterations(searched, [base_measure, *asked])
-    warn_if_no_label_reaches(judged.frame, find_used_thresholds([base_measure, *asked]))
+    warn_of_labels(judged, [base_measure, *asked])
     rels = sorted({base, *find_thresholds(asked)})
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)

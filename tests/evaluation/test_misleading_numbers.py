@@ -231,3 +231,19 @@ def test_whole_labels_stay_whole_for_the_hosts(tmp_path: Path) -> None:
     gg.write_qrels(qrels, tmp_path / "qrels.jsonl")
     assert json.loads((tmp_path / "qrels.jsonl").read_text().splitlines()[0])["relevance"] == 3
     assert gg.read_qrels({"q": {"a": 2.2, "b": 1}}).frame.schema["relevance"] == pl.Float64
+
+
+def test_labels_beyond_the_scale_of_the_default_threshold_are_said() -> None:
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, and rel=2 is the default .* as in CG\(rel=5\)"):
+        gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG")
+    with no_notices():
+        gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG(rel=2) nDCG@10")
+        gg.evaluate({"q": {"a": 4, "b": 3}}, run, "CG")
+
+
+def test_the_signature_counts_queries_without_a_good_document() -> None:
+    qrels = {"q": {"a": 3}, "r": {"a": 1}, "s": {"b": 2}}
+    signature = gg.evaluate(qrels, {"q": {"a": 1.0}}, "CG SRE(rel=3) nDCG").signature
+    assert signature["rel"] == [2, 3] and signature["without_good"] == [1, 2]
+    assert "without_good" not in gg.evaluate(qrels, {"q": {"a": 1.0}}, "nDCG").signature

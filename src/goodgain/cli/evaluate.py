@@ -22,9 +22,8 @@ from goodgain.cli.options import (
 )
 from goodgain.cli.systems import open_systems, reading_of, rows_option
 from goodgain.cli.tables import Value, print_values
-from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import InputError, NoticesOfSystems
-from goodgain.evaluation import Scores, find_used_thresholds, score_run
+from goodgain.evaluation import Scores, score_run, warn_of_labels
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import parse_measures
 from goodgain.measures.scores import MEANS
@@ -100,7 +99,7 @@ def evaluate(
     asked = parse_measures(measures or arguments[1:])
     reading = reading_of(options)
     judged, systems = open_systems(qrels, arguments if named else arguments[:1], reading)
-    warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
+    warn_of_labels(judged, asked)
     several = len(systems) > 1
     scores: dict[str, Scores] = {}
     with NoticesOfSystems() as notices:

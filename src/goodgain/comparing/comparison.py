@@ -23,9 +23,8 @@ from goodgain.comparing.matching import (
 from goodgain.comparing.pairing import Matched, Settings, compare_pairs, list_pairs
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
-from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import InputError, NoticesOfSystems, notice
-from goodgain.evaluation import Scores, find_used_thresholds, score_run
+from goodgain.evaluation import Scores, score_run, warn_of_labels
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
@@ -147,7 +146,7 @@ def compare(
     )
     asked = _add_fixed_iterations(parse_measures(measures), iterations)
     judged = load_qrels(qrels, columns=columns)
-    warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
+    warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
     full = build_matrices(scores, needed)
@@ -245,6 +244,6 @@ def _list_notes(
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
-    of_run = ("absent_from_run", "without_judgments", "unjudged")
+    of_run = ("without_good", "absent_from_run", "without_judgments", "unjudged")
     first = next(iter(scores.values())).signature
     return {name: value for name, value in first.items() if name not in of_run} | settings._asdict()

@@ -10,7 +10,17 @@ import polars as pl
 from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
 
-__all__ = ["Coverage", "combine_coverages", "measure_coverage", "warn_if_misleading", "warn_if_no_label_reaches"]
+__all__ = [
+    "Coverage",
+    "combine_coverages",
+    "measure_coverage",
+    "warn_if_labels_exceed_scale",
+    "warn_if_misleading",
+    "warn_if_no_label_reaches",
+]
+
+#: The largest label of the scale for which the guideline gives its threshold.
+_LARGEST_LABEL = 4
 
 
 class Coverage(NamedTuple):
@@ -93,6 +103,16 @@ def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None
         "document is good: CG, SRE and the like are 0, and IterationsForAllGoodResults is 0, its best value; "
         f"{remedy}"
     )
+
+
+def warn_if_labels_exceed_scale(qrels: pl.DataFrame, rel: float) -> None:
+    """Give a notice where labels are on another scale than the one for which a default threshold was chosen."""
+    largest: Any = qrels.get_column("relevance").max()
+    if largest > _LARGEST_LABEL:
+        notice(
+            f"labels go up to {largest:g}, and rel={rel:g} is the default for labels from 0 to {_LARGEST_LABEL}: say which "
+            f"labels are good, as in CG(rel={largest / 2:g})"
+        )
 
 
 def warn_if_misleading(coverage: Coverage, *, labels: str | None) -> None:

@@ -12,9 +12,8 @@ import polars as pl
 from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
-from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.errors import notice
-from goodgain.evaluation import count_with_notices, find_used_thresholds, score_good_gain, score_run
+from goodgain.evaluation import count_with_notices, score_good_gain, score_run, warn_of_labels
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
@@ -83,7 +82,7 @@ class GoodgainEvaluator(Evaluator):
                 yield ir_measures.Metric(query_id=query_id, measure=by_name[name], value=value)
 
     def _score_good_gain(self, run: Run) -> pl.DataFrame:
-        warn_if_no_label_reaches(self._qrels.frame, find_used_thresholds(self._good_gain))
+        warn_of_labels(self._qrels, self._good_gain)
         counts = count_with_notices(self._qrels, run, find_thresholds(self._good_gain))
         return score_good_gain(self._good_gain, run, counts)
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.counting.coverage import warn_if_no_label_reaches
-from goodgain.evaluation import count_with_notices, find_used_thresholds, score_good_gain
+from goodgain.evaluation import count_with_notices, score_good_gain, warn_of_labels
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.frames import to_nested_dict
 from goodgain.hosts.host_names import HOST_NAMES
@@ -92,7 +91,7 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            warn_if_no_label_reaches(self._qrels.frame, find_used_thresholds(measures))
+            warn_of_labels(self._qrels, measures)
             counts = count_with_notices(self._qrels, run, find_thresholds(measures))
             table = score_good_gain(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]

@@ -9,10 +9,10 @@ import polars as pl
 
 from goodgain.batches.query_batches import tally_run
 from goodgain.batches.run_file import open_run_and_qrels
-from goodgain.counting.coverage import measure_coverage, warn_if_misleading, warn_if_no_label_reaches
+from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
-from goodgain.evaluation import check_iterations, find_used_thresholds
+from goodgain.evaluation import check_iterations, warn_of_labels
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
@@ -81,7 +81,7 @@ def curve(
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False)]
     _check_upto(upto)
     judged = load_qrels(qrels, columns=columns)
-    warn_if_no_label_reaches(judged.frame, find_used_thresholds(asked))
+    warn_of_labels(judged, asked)
     counts: dict[str, Mapping[float, Counts]] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
