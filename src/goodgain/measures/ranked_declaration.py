@@ -7,21 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import ir_measures
 import narwhals as nw
 from ir_measures.measures import ParamInfo
-from ir_measures.measures.base import _NOT_PROVIDED
 
 from goodgain.errors import MeasureError
 from goodgain.measures.declaration import simplify_number
 from goodgain.measures.parameters import Rule
+from goodgain.measures.ranks import Ranks, read_parameters
 
-if TYPE_CHECKING:
-    from goodgain.measures.ranks import Ranks
-
-__all__ = ["RankedDeclaration", "RankedMeasure", "read_parameters"]
+__all__ = ["RankedDeclaration", "RankedMeasure"]
 
 Parameters = Mapping[str, Any]
 
@@ -185,12 +182,6 @@ def _make_measure(declared: RankedDeclaration) -> RankedMeasure:
     )
     made: RankedMeasure = kind()
     return made
-
-
-def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return the parameters of a measure that have a value, given or by default."""
-    found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
-    return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
 
 def _is_number(value: Any) -> bool:

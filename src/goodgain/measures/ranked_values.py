@@ -13,8 +13,7 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.measures.ranked import find_declaration
-from goodgain.measures.ranked_declaration import read_parameters
-from goodgain.measures.ranks import Ranks, Sums
+from goodgain.measures.ranks import Ranks, Sums, read_parameters
 from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.ranking.ranking_table import (
     Judgments,

@@ -13,11 +13,11 @@ from typing import Any
 
 import ir_measures
 import narwhals as nw
+from ir_measures.measures.base import _NOT_PROVIDED
 
-from goodgain.measures.ranked_declaration import read_parameters
 from goodgain.ranking.ranking_table import name_relevant
 
-__all__ = ["Ranks", "Sums", "divide"]
+__all__ = ["Ranks", "Sums", "divide", "read_parameters"]
 
 
 def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
@@ -211,3 +211,9 @@ class Ranks:
 def _mark_where(condition: nw.Expr) -> nw.Expr:
     """Return 1 where the condition holds, else 0; a document without a label is neither relevant nor judged."""
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+
+
+def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
+    """Return the parameters of a measure that have a value, given or by default."""
+    found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
+    return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
