@@ -80,11 +80,17 @@ def _compute_rbp_residual(ranks: Ranks) -> nw.Expr:
     return (nw.lit(1.0) - known).clip(0)
 
 
+def _find(name: str, params: dict[str, Any]) -> RankedMeasure:
+    """Return the measure of a name with parameters: what a copy or a pickle is made from."""
+    found: RankedMeasure = globals()[name](**params)
+    return found
+
+
 def _declare(
     name: str, title: str, definition: str, value: Callable[[Ranks], nw.Expr], **details: Any
 ) -> RankedMeasure:
     """Declare a measure; the arguments are those of `RankedDeclaration`."""
-    declared = RankedDeclaration(name, title, definition, value, **details, family="ranked")
+    declared = RankedDeclaration(name, title, definition, value, **details, family="ranked", find=_find)
     measure: RankedMeasure = declared.measure  # type: ignore[assignment]  # that of a host is for classic ones alone
     return measure
 

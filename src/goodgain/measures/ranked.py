@@ -7,6 +7,7 @@ made of sums over the documents at ranks 1..cutoff (`Ranks`), and of the numbers
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ir_measures
 import narwhals as nw
@@ -20,6 +21,12 @@ __all__ = ["RANKED_MEASURES", "find_declaration", "nDCG", "takes"]
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
 _DEEPEST = 1000
+
+
+def _find(name: str, params: dict[str, Any]) -> ir_measures.Measure:
+    """Return the measure of a name with parameters: what a copy or a pickle is made from."""
+    found: ir_measures.Measure = RANKED_MEASURES[name].measure(**params)
+    return found
 
 
 def _combine_f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
@@ -55,6 +62,7 @@ _DECLARED = (
         position=place_for_dcg,
         takes=lambda parameters: parameters["dcg"] == "log2" or "gains" not in parameters,
         own={"ideal": IDEAL},
+        find=_find,
         remark="g is the label itself, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
     ),
     RankedDeclaration(

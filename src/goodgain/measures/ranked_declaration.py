@@ -44,6 +44,7 @@ class RankedDeclaration:
         family: `classic` for a measure of ir_measures, `ranked` for one that ir_measures lacks.
         own: the parameters that ir_measures lacks: some of a classic measure, all of any other.
         at: the parameter that follows @, of a measure that ir_measures lacks.
+        find: the function from a name and parameters to the measure, for copies of one that has a class of its own.
     """
 
     name: str
@@ -59,6 +60,7 @@ class RankedDeclaration:
     family: Literal["classic", "ranked"] = "classic"
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     at: str = "cutoff"
+    find: Callable[[str, dict[str, Any]], ir_measures.Measure] | None = None
 
     @cached_property
     def host_measure(self) -> ir_measures.Measure | None:
@@ -153,14 +155,7 @@ class RankedMeasure(ir_measures.Measure):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name: pickle cannot find the class, which is made when it is first asked for."""
-        return _find_measure, (self.declaration.name, self.params)
-
-
-def _find_measure(name: str, params: dict[str, Any]) -> ir_measures.Measure:
-    from goodgain.measures.ranked import RANKED_MEASURES  # it imports this module
-
-    found: ir_measures.Measure = RANKED_MEASURES[name].measure(**params)
-    return found
+        return self.declaration.find, (self.declaration.name, self.params)
 
 
 def _make_measure(declared: RankedDeclaration) -> RankedMeasure:
