@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-__all__ = ["EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
+__all__ = ["COMMENT", "EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
 
 #: The doc_id of a row that says: this iteration searched and got nothing.
 EMPTY_DOC = "-"
+
+#: A line of TREC text that begins with this sign is a comment, as in trec_eval 10.
+COMMENT = "#"
 
 
 @dataclass(frozen=True)

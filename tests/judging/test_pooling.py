@@ -19,7 +19,7 @@ from tests.support.counts import how_many
 from tests.support.oracle import RunRow
 from tests.support.random_runs import Case, Shape, make_case
 from tests.support.ranking_oracle import in_trec_evals_order
-from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
+from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
 
 EXAMPLES = ROOT / "qrels_examples"
 
@@ -90,16 +90,7 @@ def test_a_pool_of_the_flattened_run_never_sees_a_late_search() -> None:
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("flattened", [False, True])
 def test_a_large_file_in_blocks_gives_the_same_pool(scattered: bool, flattened: bool, tmp_path: Path) -> None:
-    rows = [
-        f"q{query} {i} d{(query * 7 + i * 3 + k) % 30} {k} {9 - k} t\n"
-        for query in range(100)
-        for i in range(1, 2 + query % 4)
-        for k in range(1, 6)
-    ]
-    if scattered:
-        rows.sort(key=lambda row: row.split()[1])
-    path = tmp_path / "large.run"
-    path.write_text("".join(rows))
+    path = write_repeating_run(tmp_path / "large.run", queries=100, iterations=4, scattered=scattered)
     blocks = RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
     qrels = {f"q{query}": {f"d{k}": 1 for k in range(7)} for query in range(50)}
     with no_notices():

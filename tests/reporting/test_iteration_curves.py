@@ -15,7 +15,7 @@ from goodgain.measures import MEASURES
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.random_runs import Case, cases, run_text, shapes
-from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
+from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
 
 EXAMPLES = ROOT / "qrels_examples"
 ALONG = [name for name, measure in MEASURES.items() if measure.declaration.cutoff != "none"]
@@ -85,16 +85,7 @@ def test_all_systems_go_as_far_as_the_one_that_searched_most() -> None:
 def test_a_large_file_in_blocks_gives_the_same_curve(
     scattered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [
-        f"q{query} {i} d{(query * 7 + i * 3 + k) % 30} {k} {9 - k} t\n"
-        for query in range(200)
-        for i in range(1, 2 + query % 5)
-        for k in range(1, 6)
-    ]
-    if scattered:
-        rows.sort(key=lambda row: row.split()[1])
-    path = tmp_path / "large.run"
-    path.write_text("".join(rows))
+    path = write_repeating_run(tmp_path / "large.run", queries=200, iterations=5, scattered=scattered)
     qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 4 for k in range(30)} for query in range(0, 220, 2)})
     with no_notices():
         wanted = gg.curve(qrels, {"agent": path}, ALONG)

@@ -19,7 +19,7 @@ from tests.support.random_runs import Shape
 from tests.support.random_runs import make_case as make_agent_case
 from tests.support.ranking_cases import RankedCase, make_case
 from tests.support.ranking_oracle import in_trec_evals_order
-from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
+from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
 
 EXAMPLES = ROOT / "qrels_examples"
 SEEDS = range(how_many(20, full=150))
@@ -143,16 +143,7 @@ def test_iterated_runs_are_flattened_and_labelled_as_evaluate_does(seed: int, la
 @pytest.mark.parametrize("points", ["eleven", "all"])
 @pytest.mark.parametrize("scattered", [False, True])
 def test_a_large_file_in_blocks_gives_the_same_curve(points: str, scattered: bool, tmp_path: Path) -> None:
-    rows = [
-        f"q{query} {i} d{(query * 7 + i * 3 + k) % 30} {k} {9 - k} t\n"
-        for query in range(100)
-        for i in range(1, 2 + query % 4)
-        for k in range(1, 6)
-    ]
-    if scattered:
-        rows.sort(key=lambda row: row.split()[1])
-    path = tmp_path / "large.run"
-    path.write_text("".join(rows))
+    path = write_repeating_run(tmp_path / "large.run", queries=100, iterations=4, scattered=scattered)
     qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 3 for k in range(30)} for query in range(0, 120, 2)})
     blocks = RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
     with no_notices():

@@ -40,6 +40,20 @@ def qrels_frame(rows: list[QrelRow]) -> pl.DataFrame:
     )
 
 
+def write_repeating_run(path: Path, *, queries: int, iterations: int, scattered: bool) -> Path:
+    """Write a run as TREC text: queries of 1 to `iterations` iterations with repeats; `scattered` mixes their rows."""
+    rows = [
+        f"q{query} {i} d{(query * 7 + i * 3 + k) % 30} {k} {9 - k} t\n"
+        for query in range(queries)
+        for i in range(1, 2 + query % iterations)
+        for k in range(1, 6)
+    ]
+    if scattered:
+        rows.sort(key=lambda row: row.split()[1])
+    path.write_text("".join(rows))
+    return path
+
+
 @contextmanager
 def no_notices() -> Iterator[None]:
     """For cases that are made to be odd: what they are told is not what is tested."""

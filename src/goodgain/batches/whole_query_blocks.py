@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
 from goodgain.formats.column_names import Columns, find_columns
-from goodgain.formats.row_origins import COMMENT
+from goodgain.formats.row_origins import COMMENT_BYTES
 from goodgain.schema import Table
 
 __all__ = ["TextBlock", "table_blocks", "text_blocks"]
@@ -121,7 +121,7 @@ def _last_query(data: bytes) -> int:
     start = end = data.rfind(b"\n") + 1
     last: list[bytes] = []
     while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
-        first = [] if data.startswith(COMMENT, line) else data[line:end].split(None, 1)[:1]
+        first = [] if data.startswith(COMMENT_BYTES, line) else data[line:end].split(None, 1)[:1]
         if first and last and first != last:
             return start
         if first:

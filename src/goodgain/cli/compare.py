@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from goodgain.cli.systems import Reading, open_systems, rows_option, runs_argument
+from goodgain.cli.tables import format_signature
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.grids import Layout
@@ -101,11 +102,8 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | 
 
 
 def _print_signature(comparison: Comparison) -> None:
-    made = comparison.signature
-    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in made.items()}
-    if comparison.baseline:
-        shown = {"baseline": comparison.baseline} | shown
-    print("signature: " + " ".join(f"{name}={value}" for name, value in shown.items()), file=sys.stderr)
+    baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
+    print(f"signature: {format_signature(baseline | comparison.signature)}", file=sys.stderr)
 
 
 def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:

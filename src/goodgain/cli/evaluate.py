@@ -21,7 +21,7 @@ from goodgain.cli.options import (
     qrels_argument,
 )
 from goodgain.cli.systems import open_systems, reading_of, rows_option
-from goodgain.cli.tables import Value, print_values
+from goodgain.cli.tables import Value, format_signature, print_values
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import Scores, score_run, warn_of_labels
 from goodgain.formats.column_names import check_columns_used
@@ -141,7 +141,4 @@ def _print_signature(signature: dict[str, Any], system: str) -> None:
         f"{signature['without_judgments']} of the run without judgments, left out",
         file=sys.stderr,
     )
-    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
-    shown["unjudged"] = f"{signature['unjudged']:.4f}"
-    made = " ".join(f"{name}={value}" for name, value in shown.items())
-    print(f"{system}signature: {made}", file=sys.stderr)
+    print(f"{system}signature: {format_signature(signature)}", file=sys.stderr)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from goodgain.measures import MEASURES
 from goodgain.measures.ranked import RANKED_MEASURES
 
-__all__ = ["Value", "print_frame", "print_values"]
+__all__ = ["Value", "format_signature", "print_frame", "print_values"]
 
 
 class Value(NamedTuple):
@@ -22,6 +22,19 @@ class Value(NamedTuple):
     measure: str
     system: str
     value: float | int | None
+
+
+def format_signature(signature: Mapping[str, Any]) -> str:
+    """Return a signature as one line, shares with four decimals.
+
+    >>> format_signature({"rel": [2, 3], "queries": 7, "unjudged": 0.25})
+    'rel=2,3 queries=7 unjudged=0.2500'
+    """
+    shown = dict(signature)
+    if "unjudged" in shown:
+        shown["unjudged"] = f"{shown['unjudged']:.4f}"
+    lists = {name: ",".join(map(str, value)) for name, value in shown.items() if isinstance(value, list)}
+    return " ".join(f"{name}={value}" for name, value in (shown | lists).items())
 
 
 def print_frame(frame: pl.DataFrame, output_format: str) -> None:

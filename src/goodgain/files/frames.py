@@ -16,14 +16,13 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import container
 from goodgain.files.writing import atomic_write
+from goodgain.schema import COMMENT
 
 __all__ = ["Append", "EncodedRows", "append_rows", "encode_rows", "escape_ids", "warn_of_escaped_ids", "write_frame"]
 
 #: White space and control characters of Unicode, which some reader would take for the end of a field or of a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
 _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
-#: A line that begins with this sign is a comment in TREC text.
-_COMMENT = "#"
 
 
 class EncodedRows(NamedTuple):
@@ -162,7 +161,7 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         if dtype != pl.String:
             continue
         column = frame.get_column(name)
-        unsafe = column.str.contains(_UNSAFE if place else f"^{_COMMENT}|{_UNSAFE}")
+        unsafe = column.str.contains(_UNSAFE if place else f"^{COMMENT}|{_UNSAFE}")
         if unsafe.any():
             changed += int(unsafe.sum())
             ids = column.filter(unsafe).unique()
@@ -178,8 +177,8 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 def _escape(text: str, *, begins_line: bool) -> str:
     escaped = _UNSAFE_SIGN.sub(_percent, text)
-    is_comment = begins_line and escaped.startswith(_COMMENT)
-    return f"%{ord(_COMMENT):02X}{escaped[1:]}" if is_comment else escaped
+    is_comment = begins_line and escaped.startswith(COMMENT)
+    return f"%{ord(COMMENT):02X}{escaped[1:]}" if is_comment else escaped
 
 
 def _percent(found: re.Match[str]) -> str:

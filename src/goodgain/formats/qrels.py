@@ -263,9 +263,19 @@ def _take_out_null_labels(
     if count == frame.height:
         raise InputError(f"{rows.label}: every relevance is null, so there is no judgment; give qrels with labels")
     if report:
-        notice(f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged")
+        notice(
+            f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged"
+            f"{_describe_queries_left_out(frame.filter(is_null), frame.filter(~is_null))}"
+        )
     labelled = (~is_null).arg_true().to_list()
     return frame.filter(~is_null), frame.filter(is_null).drop("relevance"), rows.subset(labelled)
+
+
+def _describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
+    """Say how many queries have null labels only; return an empty text where none has."""
+    count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
+    subject = "1 query has" if count == 1 else f"{count} queries have"
+    return f"; {subject} null labels only, and no mean is over such queries" if count else ""
 
 
 def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
@@ -370,8 +380,8 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height
         notice(
-            f"{target}: {count} document{'s' * (count != 1)} without a label left out, since TREC text cannot hold null; write "
-            "Parquet or JSON Lines to keep them"
+            f"{target}: {count} document{'s' * (count != 1)} without a label left out, since TREC text cannot hold null"
+            f"{_describe_queries_left_out(source.ungraded, source.frame)}; write Parquet or JSON Lines to keep them"
         )
     elif source.ungraded is not None:
         frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")

@@ -10,9 +10,10 @@ from typing import Any
 
 from goodgain.files.content import Content
 from goodgain.files.opening import open_stream
+from goodgain.schema import COMMENT
 
 __all__ = [
-    "COMMENT",
+    "COMMENT_BYTES",
     "WHITE",
     "FileLines",
     "FrameRows",
@@ -26,8 +27,7 @@ __all__ = [
 #: White space between the fields of a text file, as C's isspace has it.
 WHITE = b" \t\r\v\f"
 _END = b"\n"
-#: A line of TREC text that begins with this sign is a comment, as in trec_eval 10.
-COMMENT = b"#"
+COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
 
 
@@ -48,7 +48,7 @@ def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
 def number_rows(content: Content) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of TREC text that are rows, as `number_lines` does: those that are neither blank nor comments."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
-        if not line.startswith(COMMENT) and (stripped := line.strip(WHITE + _END)):
+        if not line.startswith(COMMENT_BYTES) and (stripped := line.strip(WHITE + _END)):
             yield number, stripped
 
 

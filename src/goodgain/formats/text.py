@@ -13,8 +13,9 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.content import Content
-from goodgain.formats.row_origins import COMMENT, WHITE, TextLines, number_rows, quote
+from goodgain.formats.row_origins import COMMENT_BYTES, WHITE, TextLines, number_rows, quote
 from goodgain.formats.skipped import SkippedRows
+from goodgain.schema import COMMENT
 
 __all__ = [
     "QRELS_TEXT",
@@ -98,7 +99,7 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
         content = content._replace(data=content.data[3:], path=None)
     if content.data[:3] == _BOM:  # begins a query id, as elsewhere in a file; Polars would drop it
         return _read_line_by_line(content, table, label=label, skip=errors == "skip")
-    rows, comments = _cut_comments(content, table) if content.data[:1] == COMMENT else (content, 0)
+    rows, comments = _cut_comments(content, table) if content.data[:1] == COMMENT_BYTES else (content, 0)
     frame = _read_clean(rows, table)
     if frame is not None and rows is content:
         frame, comments = _drop_comments(frame)
@@ -118,13 +119,13 @@ def _drop_comments(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
     Clean text is read with them: to look for them in one column takes less time than to look for them in the bytes.
     """
-    is_comment = frame.get_column("query_id").str.starts_with(COMMENT.decode())
+    is_comment = frame.get_column("query_id").str.starts_with(COMMENT)
     return (frame.filter(~is_comment), int(is_comment.sum())) if is_comment.any() else (frame, 0)
 
 
 def _cut_comments(content: Content, table: TextTable) -> tuple[Content, int]:
     """Return the text without comments (as it is, if it has none), and how many of them have the fields of a row."""
-    if content.data[:1] != COMMENT and content.data.find(b"\n" + COMMENT) < 0:
+    if content.data[:1] != COMMENT_BYTES and content.data.find(b"\n" + COMMENT_BYTES) < 0:
         return content, 0
     text = bytes(content.data)
     comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))

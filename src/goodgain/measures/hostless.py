@@ -47,7 +47,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
     """Return DCG of the ideal ranking: of all judged documents, or of those of the whole ranking."""
-    return compute_dcg(ranks.sorted if ranks.parameters.get("ideal") == "ranking" else ranks.ideal)
+    return compute_dcg(ranks.by_label if ranks.parameters.get("ideal") == "ranking" else ranks.ideal)
 
 
 def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:

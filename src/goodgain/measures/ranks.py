@@ -107,7 +107,7 @@ class Ranks:
         return self if self._ideal is None else self._ideal
 
     @property
-    def sorted(self) -> Ranks:
+    def by_label(self) -> Ranks:
         """The same documents in descending order of their labels; one without a label stands where label 0 does."""
         gain = f"gain {sorted(self._gains.items())}"
         self._sums.columns[gain] = self.label.fill_null(0.0)
