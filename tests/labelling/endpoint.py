@@ -90,7 +90,11 @@ def serve(script: Script) -> Iterator[Server]:
             status, body, headers = found if isinstance(found, tuple) else (200, found, {})
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **headers}.items():
+            for name, value in {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(content)),
+                **headers,
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             try:

@@ -223,7 +223,7 @@ class _Job:
     def _find_wait(self, reply: Reply, turn: int) -> float:
         if reply.wait is not None:
             return reply.wait
-        longest = min(_LONGEST_WAIT, self._limits.backoff * 2 ** (turn - 1))
+        longest: float = min(_LONGEST_WAIT, self._limits.backoff * 2 ** (turn - 1))
         return longest * (0.5 + random.random() / 2)
 
     def _keep(self, request: Request, answer: Answer) -> None:

@@ -89,7 +89,9 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
     """Return query_id, doc_id and, where they are known, title, url, snippet of each document once; and the systems."""
     several = source if isinstance(source, Mapping) and not _is_run(source) else None
     sources = list(several.items()) if several is not None else [(None, one) for one in _list_sources(source)]
-    parts, systems, runs = [], [], {}
+    parts: list[pl.DataFrame] = []
+    systems: list[str] = []
+    runs: dict[str, Any] = {}
     for name, one in sources:
         kind = _kind_of(one)
         if kind == "run":
@@ -128,7 +130,9 @@ def _list_sources(source: Any) -> list[Any]:
 
 def _is_run(source: Mapping[Any, Any]) -> bool:
     """Tell whether a dict is one run, {query_id: {doc_id: score}}, and not several by name."""
-    return all(isinstance(docs, Mapping) and not isinstance(next(iter(docs.values()), 0), Mapping) for docs in source.values())
+    return all(
+        isinstance(docs, Mapping) and not isinstance(next(iter(docs.values()), 0), Mapping) for docs in source.values()
+    )
 
 
 def _name_of(source: Any, number: int) -> str:
@@ -179,7 +183,9 @@ def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:
     if missing:
         raise InputError(f"{label}: lacks the column {missing[0]}; give what goodgain pool wrote")
     grade = pl.col("grade").cast(pl.String)
-    return frame.filter(grade.is_null() | (grade.str.strip_chars() == "")).with_columns(pl.col(DOCUMENT).cast(pl.String))
+    return frame.filter(grade.is_null() | (grade.str.strip_chars() == "")).with_columns(
+        pl.col(DOCUMENT).cast(pl.String)
+    )
 
 
 def _read_documents(results: pl.DataFrame, k: int | None) -> pl.DataFrame:
@@ -199,7 +205,8 @@ def _with_texts(frame: pl.DataFrame) -> pl.DataFrame:
 def _show(found: pl.DataFrame, texts: pl.DataFrame | None) -> pl.Series:
     """Return the text that is shown of each document: its own, or title, URL and snippet, each on a line."""
     parts = [
-        pl.when(pl.col(name).str.strip_chars() != "").then(pl.format(f"{name.capitalize()}: {{}}", name)) for name in _TEXTS
+        pl.when(pl.col(name).str.strip_chars() != "").then(pl.format(f"{name.capitalize()}: {{}}", name))
+        for name in _TEXTS
     ]
     joined = pl.concat_str(parts, separator="\n", ignore_nulls=True)
     shown = found.select(text=pl.when(joined != "").then(joined)).to_series()

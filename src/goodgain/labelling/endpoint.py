@@ -127,7 +127,9 @@ class Endpoint:
         try:
             found = loads(body)
         except NotJSONError:
-            broken = Answer(None, "the answer is not whole JSON", "malformed", self._hide(body[:200].decode("utf-8", "replace")))
+            broken = Answer(
+                None, "the answer is not whole JSON", "malformed", self._hide(body[:200].decode("utf-8", "replace"))
+            )
             return Reply(broken, again=True, may_cost=True)
         answer = read_completion(found)
         return Reply(
@@ -188,14 +190,23 @@ class Endpoint:
 
 def _is_of_transport(error: Exception) -> bool:
     """Tell whether an error is one of the library below the client, which wraps only those of sending."""
-    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2")
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in (
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+    )
 
 
 def _message_of(error: Any) -> str:
     """Return what an endpoint says of an error, in one line of at most 300 characters."""
     body = error.body
     if isinstance(body, dict):
-        body = body.get("message") or body.get("detail") or (body.get("error") if isinstance(body.get("error"), str) else None)
+        body = (
+            body.get("message")
+            or body.get("detail")
+            or (body.get("error") if isinstance(body.get("error"), str) else None)
+        )
     text = body if isinstance(body, str) else str(error.message)
     return " ".join(text.split())[:300]
 

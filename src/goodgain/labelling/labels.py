@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.labelling.answers import Answer
-from goodgain.labelling.calls import NOT_SENT, Done, Limits, plan_calls, send_calls
+from goodgain.labelling.calls import NOT_SENT, Done, Limits, Plan, plan_calls, send_calls
 from goodgain.labelling.documents import collect_documents
 from goodgain.labelling.endpoint import KEY_VARIABLE, Endpoint
 from goodgain.labelling.journal import Journal
@@ -20,7 +19,16 @@ from goodgain.labelling.limits import Spent
 from goodgain.labelling.prompts import Prompt, read_prompt
 from goodgain.labelling.requests import Parameters, Request, make_requests, name_judge
 
-__all__ = ["Job", "Labels", "check_samples", "collect_grades", "label", "label_documents", "prepare_job", "warn_of_family"]
+__all__ = [
+    "Job",
+    "Labels",
+    "check_samples",
+    "collect_grades",
+    "label",
+    "label_documents",
+    "prepare_job",
+    "warn_of_family",
+]
 
 #: The columns of grades.
 _GRADES = {
@@ -119,12 +127,12 @@ def label(
     )
     warn_of_family(model, systems)
     job = prepare_job(wanted, told, parameters, samples=samples)
-    with ExitStack() as opened:
-        kept = opened.enter_context(Journal.open(None if journal is None else Path(journal)))
-        found = label_documents(
-            job, kept, limits, lambda: Endpoint(base_url, parameters, timeout=timeout, key_variable=key_variable),
-            retry_failed=retry_failed,
-        )  # fmt: skip
+    with Journal.open(None if journal is None else Path(journal)) as kept:
+        plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
+        endpoint = None
+        if plan.to_send:
+            endpoint = Endpoint(base_url, parameters, timeout=timeout, key_variable=key_variable)
+        found = label_documents(plan, job, endpoint, kept, limits)
     if found.done.stopped:
         notice(f"{found.done.stopped}: {found.not_sent:,} grades were not asked for")
     return found.grades
@@ -168,26 +176,27 @@ def prepare_job(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *,
     return Job(
         wanted,
         [
-            (name_judge(prompt, parameters, sample=number), make_requests(wanted, prompt, parameters, sample=number or 1))
+            (
+                name_judge(prompt, parameters, sample=number),
+                make_requests(wanted, prompt, parameters, sample=number or 1),
+            )
             for number in numbers
         ],
     )
 
 
 def label_documents(
+    plan: Plan,
     job: Job,
+    endpoint: Endpoint | None,
     journal: Journal,
     limits: Limits,
-    open_endpoint: Callable[[], Endpoint],
     *,
-    retry_failed: bool = False,
     report: Callable[[Answer, Spent], object] = lambda answer, spent: None,
 ) -> Labels:
-    """Do what `label` does, to a job that is prepared. The endpoint is opened only if a call is to be sent."""
-    plan = plan_calls(job.requests, journal, retry_failed=retry_failed)
+    """Send what a plan says, and return the grades of its job. Without an endpoint nothing is sent."""
     done = Done(plan.known)
-    if plan.to_send:
-        endpoint = open_endpoint()
+    if endpoint is not None:
         try:
             done = send_calls(plan, endpoint, journal, limits, report=report)
         finally:

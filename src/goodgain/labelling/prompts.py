@@ -22,6 +22,8 @@ Message = dict[str, str]
 #: A line with this alone stands between what the system says and what the user says.
 _BREAK = "---"
 _PLACES = re.compile(r"\{\{(query|description|document)\}\}")
+#: A line with nothing else goes where a query has no description.
+_DESCRIPTION_LINE = re.compile(r"^\{\{description\}\}\n", re.MULTILINE)
 _NEEDED = ("query", "document")
 _SHORTEST_MARK = 16
 
@@ -56,7 +58,8 @@ class Prompt:
             "description": description or "",
             "document": f"<document {mark}>\n{document}\n</document {mark}>",
         }
-        parts = re.split(rf"^{_BREAK}[ \t]*\n", self.text, maxsplit=1, flags=re.MULTILINE)
+        text = self.text if description else _DESCRIPTION_LINE.sub("", self.text)
+        parts = re.split(rf"^{_BREAK}[ \t]*\n", text, maxsplit=1, flags=re.MULTILINE)
         roles = ("system", "user") if len(parts) == 2 else ("user",)
         return [
             {"role": role, "content": _PLACES.sub(lambda found: values[found[1]], part).strip()}

@@ -50,7 +50,11 @@ class Parameters:
 
     def make_body(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the body of a chat completion."""
-        body: dict[str, Any] = {"model": self.model, "messages": list(messages), self.output_limit: self.max_output_tokens}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": list(messages),
+            self.output_limit: self.max_output_tokens,
+        }
         if self.temperature is not None:
             body["temperature"] = self.temperature
         if self.schema:
@@ -73,7 +77,9 @@ class Request:
     most_tokens: int
 
 
-def make_requests(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, sample: int = 1) -> list[Request | None]:
+def make_requests(
+    wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, sample: int = 1
+) -> list[Request | None]:
     """Return a request for each document; None where there is nothing to show.
 
     Args:
@@ -83,7 +89,13 @@ def make_requests(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, 
         sample: the number of the sample: each has answers of its own.
     """
     asked = json.dumps(
-        [parameters.model, parameters.temperature, parameters.max_output_tokens, parameters.output_limit, parameters.schema]
+        [
+            parameters.model,
+            parameters.temperature,
+            parameters.max_output_tokens,
+            parameters.output_limit,
+            parameters.schema,
+        ]
     )
     told = hashlib.sha256(prompt.text.encode()).hexdigest()
     found: list[Request | None] = []

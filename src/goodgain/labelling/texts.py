@@ -49,7 +49,8 @@ def read_queries(source: Any) -> pl.DataFrame:
             frame = read_table(Path(source), ("query_id", "text", "description"))
     elif isinstance(source, Mapping):
         frame = pl.DataFrame(
-            {"query_id": list(map(str, source)), "text": list(source.values())}, schema_overrides={"query_id": pl.String}
+            {"query_id": list(map(str, source)), "text": list(source.values())},
+            schema_overrides={"query_id": pl.String},
         )
     else:
         frame = collect_frame(source, label)
@@ -136,7 +137,9 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
             raise InputError(f"{path}, line {number}: is not an object with an id and a text; write the file again")
         rows.append({name: None if value is None else str(value) for name, value in row.items()})
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, schema=dict.fromkeys(names, pl.String))
+    return pl.DataFrame(
+        {name: [row.get(name) for row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
+    )
 
 
 def collect_frame(source: Any, label: str) -> pl.DataFrame:
@@ -152,7 +155,9 @@ def collect_frame(source: Any, label: str) -> pl.DataFrame:
 
 
 def _check_ids(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
-    empty = frame.filter(pl.any_horizontal(pl.col(name, "text").is_null() | (pl.col(name, "text").str.strip_chars() == "")))
+    empty = frame.filter(
+        pl.any_horizontal(pl.col(name, "text").is_null() | (pl.col(name, "text").str.strip_chars() == ""))
+    )
     if empty.height:
         raise InputError(f"{label}: {name} {quote(str(empty.item(0, name)))} has no text; write it, or remove the row")
     frame = frame.unique(maintain_order=True)
