@@ -51,9 +51,9 @@ def main() -> None:
         folder = Path(name)
         for command in (
             ["convert", FOLDER / "log.jsonl", "-o", folder / "agent.run", "--results", folder / "results.jsonl"],
-            ["label", folder / "agent.run", "--results", folder / "results.jsonl", "--queries", FOLDER / "queries.tsv"]
-            + ["--model", MODEL, "--write-batch", folder / "batch.jsonl"],
-        ):
+            ["label", folder / "agent.run", "--results", folder / "results.jsonl", "--queries", FOLDER / "queries.tsv",
+             "--model", MODEL, "--write-batch", folder / "batch.jsonl"],
+        ):  # fmt: skip
             subprocess.run([sys.executable, "-m", "goodgain", *map(str, command)], check=True, cwd=ROOT)
         lines = (folder / "batch.jsonl").read_text(encoding="utf-8").splitlines()
     (FOLDER / "answers.jsonl").write_text("".join(f"{answer(line)}\n" for line in lines), encoding="utf-8")
