@@ -47,10 +47,10 @@ def _parse_temperature(_context: click.Context, _option: click.Parameter, value:
 
 @click.command(
     epilog=make_epilog(
-        "goodgain label docs/labelling/agent.run --queries docs/labelling/queries.tsv --texts docs/labelling/texts.jsonl "
-        "--model gpt-4.1-mini --write-batch batch.jsonl",
-        "goodgain label docs/labelling/agent.run --queries docs/labelling/queries.tsv --texts docs/labelling/texts.jsonl "
-        "--model gpt-4.1-mini --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
+        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.tsv "
+        "--model qwen3-32b --write-batch batch.jsonl",
+        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.tsv "
+        "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
     )
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
