@@ -236,6 +236,22 @@ def test_an_error_that_holds_for_every_call_stops_the_job(
     assert "sk-secret" not in str(raised.value)
 
 
+def test_an_endpoint_that_ignores_the_largest_answer_stops_the_job(tmp_path: Path) -> None:
+    def script(call: Call) -> Any:
+        return good() | {"usage": {"prompt_tokens": 100, "completion_tokens": 900}}
+
+    with serve(script) as server:
+        with pytest.raises(
+            StoppedError, match="900 tokens where 400 were asked for at most.*--output-limit max_tokens"
+        ):
+            ask(server, 100, jobs=2, journal=tmp_path / "j")
+        sent = server.count
+        assert sent <= 4
+        with pytest.raises(StoppedError):
+            ask(server, sent + 1, jobs=1, journal=tmp_path / "j")
+        assert server.count == sent + 1  # the answers themselves were kept
+
+
 def test_a_temperature_of_none_is_not_sent() -> None:
     with serve(lambda call: good()) as server:
         ask(server, 1, temperature=None)

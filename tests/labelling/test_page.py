@@ -22,7 +22,9 @@ BLOCK = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
 def printed_now(page: str, folder: Path) -> str:
     """Return the page with what its commands print now, in a folder that has the docs."""
     shutil.copytree(ROOT / "docs" / "labelling", folder / "docs" / "labelling")
-    return BLOCK.sub(lambda block: f"```console\n{''.join(run(line, folder) for line in commands(block[1]))}```\n", page)
+    return BLOCK.sub(
+        lambda block: f"```console\n{''.join(run(line, folder) for line in commands(block[1]))}```\n", page
+    )
 
 
 def commands(block: str) -> list[str]:

@@ -228,6 +228,7 @@ class _Job:
 
     def _keep(self, request: Request, answer: Answer) -> None:
         self._journal.add(request.key, answer)
+        self._endpoint.check_length(answer)
         with self._lock:
             self.answers[request.key] = answer
             self._report(answer, self.budget.spent)

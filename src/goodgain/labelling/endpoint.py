@@ -137,6 +137,20 @@ class Endpoint:
             may_cost=answer.output_tokens is None,
         )
 
+    def check_length(self, answer: Answer) -> None:
+        """Check that an answer is no longer than it may be, as the budget reserves no more.
+
+        Raises:
+            StoppedError: it is longer.
+        """
+        asked = self._parameters.max_output_tokens
+        if answer.output_tokens is not None and answer.output_tokens > asked:
+            name = self._parameters.output_limit
+            raise StoppedError(
+                f"{self.host} gave an answer of {answer.output_tokens:,} tokens where {asked:,} were asked for at most: it does "
+                f"not know the parameter {name}; {_REMEDIES[name]}"
+            )
+
     def _receive(self, request: Request, began: float) -> bytes:
         """Return the bytes of the answer, as many as may be."""
         received = bytearray()
