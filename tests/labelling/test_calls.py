@@ -67,7 +67,7 @@ def test_good_answers_are_kept_and_each_fault_has_its_status() -> None:
         return LASTING[lasting[kind]][0] if kind < len(lasting) else good(number_of(call) % 5)
 
     with serve(script) as server:
-        found = ask(server, count, timeout=1.0 if count < 1000 else 3.0, jobs=16)
+        found = ask(server, count, timeout=1.0 if count < 1000 else 4.0, jobs=64)
     for doc, grade, status in found.select("doc_id", "grade", "status").iter_rows():
         kind = int(doc[1:]) % 20
         if kind < len(passing):
@@ -242,7 +242,7 @@ def test_an_endpoint_that_ignores_the_largest_answer_stops_the_job(tmp_path: Pat
 
     with serve(script) as server:
         with pytest.raises(
-            StoppedError, match="900 tokens where 400 were asked for at most.*--output-limit max_tokens"
+            StoppedError, match=r"900 tokens where 400 were asked for at most.*--output-limit max_tokens"
         ):
             ask(server, 100, jobs=2, journal=tmp_path / "j")
         sent = server.count

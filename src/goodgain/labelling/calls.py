@@ -188,10 +188,11 @@ class _Job:
 
     def _send(self, request: Request) -> Reply | None:
         """Send a request once; None where the budget has no room or the job ended."""
-        self._rate.wait(request.most_tokens)
+        most = request.most_tokens
+        self._rate.wait(most)
         if self._ended.is_set():
             return None
-        if not self.budget.reserve(request.most_tokens):
+        if not self.budget.reserve(most):
             self.stopped = "the budget is spent"
             self.stop()
             return None
@@ -199,19 +200,19 @@ class _Job:
         try:
             reply = self._endpoint.ask(request)
         finally:
-            self._settle(request, reply)
+            self._settle(most, reply)
         self._slow_down(reply)
         return reply
 
-    def _settle(self, request: Request, reply: Reply | None) -> None:
+    def _settle(self, most: int, reply: Reply | None) -> None:
         answer = None if reply is None else reply.answer
         if answer is not None and answer.input_tokens is not None and answer.output_tokens is not None:
             cost = answer.input_tokens, answer.output_tokens
         elif reply is None or reply.may_cost:  # it is not known what the endpoint did: the most that it can have been
-            cost = request.most_tokens, 0
+            cost = most, 0
         else:
             cost = 0, 0
-        self.budget.settle(request.most_tokens, input_tokens=cost[0], output_tokens=cost[1])
+        self.budget.settle(most, input_tokens=cost[0], output_tokens=cost[1])
 
     def _slow_down(self, reply: Reply) -> None:
         """Pause all calls when the endpoint says twice in a row that there are too many."""

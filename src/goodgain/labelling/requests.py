@@ -70,11 +70,24 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Request:
-    """One call: the messages, and the key of its answer."""
+    """One call: what is asked, and the key of its answer. The messages are made when they are needed: most have answers."""
 
     key: str
-    messages: list[Message]
-    most_tokens: int
+    prompt: Prompt
+    parameters: Parameters
+    query: str
+    document: str
+    description: str | None
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages of the call."""
+        return self.prompt.messages(self.query, self.document, description=self.description)
+
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens that the call can take."""
+        return self.parameters.count_most_tokens(self.messages)
 
 
 def make_requests(
@@ -104,10 +117,8 @@ def make_requests(
             found.append(None)
             continue
         key = json.dumps([asked, told, query, description, text, sample])
-        messages = prompt.messages(query, text, description=description)
-        found.append(
-            Request(hashlib.sha256(key.encode()).hexdigest(), messages, parameters.count_most_tokens(messages))
-        )
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        found.append(Request(digest, prompt, parameters, query, text, description))
     return found
 
 
