@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ NOT_SENT = "not_sent"
 #: So many failures of the endpoint one after the other, after all tries, stop the job.
 _GIVE_UP = 50
 _LONGEST_WAIT = 60.0
+#: Seconds that calls under way have to end when a job is stopped.
+_GRACE = 2.0
 
 
 @dataclass(frozen=True)
@@ -116,15 +118,24 @@ def send_calls(
     """
     job = _Job(endpoint, journal, limits, report, dict(plan.known))
     waiting = iter(plan.to_send)
-    with ThreadPoolExecutor(limits.jobs, thread_name_prefix="label") as pool:
-        try:
-            workers = [pool.submit(job.work, waiting) for _ in range(min(limits.jobs, len(plan.to_send)))]
-            for worker in workers:
-                worker.result()
-        except BaseException:  # Ctrl-C too: calls under way are broken off, none is sent any more
-            job.stop()
-            endpoint.close()
-            raise
+    # Daemons: an endpoint that hangs does not hold the program when it is stopped (Ctrl-C), as a pool's threads would.
+    workers = [
+        threading.Thread(target=job.work, args=(waiting,), daemon=True)
+        for _ in range(min(limits.jobs, len(plan.to_send)))
+    ]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        job.stop()
+        end = time.monotonic() + _GRACE
+        for worker in workers:
+            if worker.ident is not None:
+                worker.join(max(0.0, end - time.monotonic()))
+    if job.error is not None:
+        raise job.error
     return Done(job.answers, job.budget.spent, job.stopped)
 
 
@@ -141,6 +152,7 @@ class _Job:
     ) -> None:
         self.answers = answers
         self.stopped: str | None = None
+        self.error: BaseException | None = None
         self.budget = Budget(limits.max_calls, limits.max_tokens)
         self._endpoint = endpoint
         self._journal = journal
@@ -167,9 +179,10 @@ class _Job:
                 answer = self._try(request)
                 if answer is not None:
                     self._keep(request, answer)
-        except BaseException:
+        except BaseException as error:  # raised again by the thread that waits for this one
+            with self._lock:
+                self.error = self.error or error
             self.stop()
-            raise
 
     def _try(self, request: Request) -> Answer | None:
         """Send a request until there is an answer that stands; None where it was not sent, or the job ended before."""
