@@ -20,7 +20,14 @@ from goodgain.comparing.matching import (
     tabulate_systems,
     tabulate_values,
 )
-from goodgain.comparing.pairing import Matched, Settings, compare_pairs, list_pairs
+from goodgain.comparing.pairing import (
+    Matched,
+    Settings,
+    check_settings,
+    check_whole_number,
+    compare_pairs,
+    list_pairs,
+)
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.errors import InputError, NoticesOfSystems, notice
@@ -141,9 +148,7 @@ def compare(
     names = list(runs)
     _check_baseline(baseline, names)
     pairs = _choose_pairs(names, baseline, against)
-    settings = Settings(
-        _check_whole_number("seed", seed, 0), _check_whole_number("resamples", resamples, 1), _check_alpha(alpha)
-    )
+    settings = check_settings(seed, resamples, alpha)
     asked = _add_fixed_iterations(parse_measures(measures), iterations)
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
@@ -191,23 +196,11 @@ def _check_baseline(baseline: str | None, names: list[str]) -> None:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
 
 
-def _check_whole_number(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}={value!r}: give a whole number from {least}")
-    return value
-
-
-def _check_alpha(alpha: float) -> float:
-    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
-    return alpha
-
-
 def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
     """Return the measures, with ours that lack an @ put in at iterations 1..last too, before the measure itself."""
     if last is None:
         return list(measures)
-    if _check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
+    if check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
         raise InputError(
             f"iterations={last}: that is more than {_MOST_ITERATIONS:,} measures; name the cutoffs you need"
         )
