@@ -136,7 +136,7 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    last = frame.get_column("iteration").max()
+    last: Any = frame.get_column("iteration").max()
     table = Table(title=f"Iterations 1 to {last}", title_justify="left")
     for heading in ("measure", "system"):
         table.add_column(heading, overflow="fold")

@@ -12,6 +12,7 @@ from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.comparing.caveats import Facts, list_caveats
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import Layout
+from goodgain.comparing.html_tables import render_html
 from goodgain.comparing.matching import (
     add_context,
     build_matrices,
@@ -38,8 +39,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.ranked import find_declaration
+from goodgain.measures.names import Measures, direction, parse_measures
 
 __all__ = ["Comparison", "compare", "direction"]
 
@@ -92,6 +92,9 @@ class Comparison(Findings):
 
     def _repr_markdown_(self) -> str:
         return self.to_text("markdown")
+
+    def _repr_html_(self) -> str:
+        return render_html(self)
 
 
 def compare(
@@ -170,12 +173,6 @@ def compare(
         notes=notes,
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
-
-
-def direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows."""
-    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
-    return "up" if declared is None else declared.better
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:

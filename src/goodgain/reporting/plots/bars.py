@@ -248,7 +248,7 @@ def draw_per_query(
         entries.append(Entry(Patch(**look), f"{said} ({of.height:,})"))
     ax.axhline(0, color="#333333", linewidth=0.8)
     entries += _draw_mean(ax, pair)
-    ax.set_ylabel(escape_text(f"difference in {add_arrow(pair['measure'])}"))
+    ax.set_ylabel(escape_text(f"difference in {add_arrow(pair['measure'], pair['better'])}"))
     _label_queries(ax, rows.get_column("query_id").to_list())
     remove_frame(ax)
     return entries

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from goodgain.comparing.comparison import direction
-from goodgain.measures.names import parse_measure
+from goodgain.measures.names import ARROWS, direction, parse_measure
+from goodgain.notebook_tables import show_controls
 
 __all__ = [
     "BLUE",
@@ -54,8 +54,6 @@ _SIZE = (5.2, 3.4)
 
 #: Columns that a legend is tried with; the largest number that fits is taken.
 _LEGEND_COLUMNS = (4, 3, 2, 1)
-
-_ARROWS = {"up": " ↑", "down": " ↓", None: ""}
 
 
 class Picture(Figure):
@@ -139,21 +137,22 @@ def escape_text(text: str) -> str:
     >>> escape_text("a$b$\n")
     'a\\$b\\$�'
     """
-    return "".join(sign if sign.isprintable() else "�" for sign in text).replace("$", r"\$")
+    return show_controls(text).replace("$", r"\$")
 
 
-def add_arrow(measure: str) -> str:
+def add_arrow(measure: str, better: str | None) -> str:
     """Return the name of a measure with the arrow of its better direction.
 
-    >>> add_arrow("SRR@3"), add_arrow("NumRet")
+    >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
     ('SRR@3 ↓', 'NumRet')
     """
-    return measure + _ARROWS[direction(parse_measure(measure))]
+    return measure if better is None else f"{measure} {ARROWS[better]}"
 
 
 def label_measure(ax: Axes, measure: str, queries: int) -> None:
     """Name a measure on the y axis, with its better direction and the number of queries that it is a mean over."""
-    ax.set_ylabel(escape_text(f"{add_arrow(measure)}, mean over {queries:,} {'query' if queries == 1 else 'queries'}"))
+    name = add_arrow(measure, direction(parse_measure(measure)))
+    ax.set_ylabel(escape_text(f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}"))
 
 
 def count_on(axis: Axis) -> None:
