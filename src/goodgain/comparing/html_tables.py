@@ -39,7 +39,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
     """Yield an SVG for each pair: its difference and interval around zero; the pairs of a measure have one scale."""
     widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
     columns = ("difference", "low", "high", "verdict")
-    for difference, low, high, verdict, scale in pairs.select(*columns, widest).iter_rows():
+    for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():
         if difference is None or low is None or not scale:
             yield ""
             continue
