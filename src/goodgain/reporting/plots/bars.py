@@ -39,7 +39,7 @@ __all__ = ["draw_per_query", "iterations_used", "new_good", "per_query", "what_c
 _KINDS = {
     "new_good": (BLUE, "", "new, good"),
     "new_other": (SKY, "", "new, not good"),
-    "unjudged": ("#F2F2F2", "....", "new, unjudged"),
+    "unjudged": ("#F2F2F2", r"\\\\", "new, unjudged"),
     "repeated": (ORANGE, "////", "repeated"),
 }
 
