@@ -56,6 +56,10 @@ _SIZE = (5.2, 3.4)
 _LEGEND_COLUMNS = (4, 3, 2, 1)
 
 
+#: The longest legend that is put inside axes.
+_MOST_INSIDE = 7
+
+
 class Picture(Figure):
     """A figure that a notebook shows wherever it is the last value of a cell; it needs no pyplot."""
 
@@ -93,12 +97,13 @@ def open_ax(ax: Axes | None) -> tuple[Axes, bool]:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of a figure of our own, which grows for it; inside axes that were given."""
+    """Add a legend: below the axes of a figure of our own, which grows for it; else inside the axes, or if long beside them."""
     if not entries:
         return
     if not own:
-        columns = 1 if len(entries) <= 7 else 2
-        _fill(ax.legend(*_list_placeholders(entries), loc="best", fontsize="small", ncols=columns), entries)
+        beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1)}
+        place = {"loc": "best"} if len(entries) <= _MOST_INSIDE else beside
+        _fill(ax.legend(*_list_placeholders(entries), fontsize="small", **place), entries)
         return
     figure = ax.figure
     assert isinstance(figure, Figure)  # for mypy: one of our own has no subfigures
