@@ -268,10 +268,16 @@ SIZES = [(systems, i) for systems in (1, 2, 5, 12) for i in range(1, 31)] if EVE
 
 @pytest.mark.parametrize(("systems", "iterations"), SIZES)
 def test_labels_of_curves_do_not_overlap(systems: int, iterations: int) -> None:
+    check_labels(plots.curve(make_curve(systems, iterations)).figure)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("systems", "iterations"), FEW)
+def test_labels_of_curves_do_not_overlap_in_a_picture_of_two_or_on_axes_that_were_given(
+    systems: int, iterations: int
+) -> None:
     frame = make_curve(systems, iterations)
-    check_labels(plots.curve(frame).figure)  # type: ignore[arg-type]
-    two = pl.concat([frame, make_curve(systems, iterations, "SRR").with_columns(pl.col("mean", "low", "high") * 1e5)])
-    check_labels(draw_curves(two))
+    large = make_curve(systems, iterations, "SRR").with_columns(pl.col("mean", "low", "high") * 1e5)
+    check_labels(draw_curves(pl.concat([frame, large])))
     figure = Figure(figsize=(6, 4), layout="constrained")
     plots.curve(frame, ax=figure.add_subplot())
     check_labels(figure)

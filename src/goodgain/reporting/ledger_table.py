@@ -42,7 +42,7 @@ class LedgerTable:
             for row, bar in zip(shown.iter_rows(), kinds, strict=True)
         ]
         more = self.frame.height - shown.height
-        note = f"<small>and {more:,} rows more</small>" if more else ""
+        note = f"<small>and {more:,} more</small>" if more else ""
         return _write_key() + write_table("", ["results", *shown.columns], rows, words=2) + note
 
 
