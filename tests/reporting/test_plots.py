@@ -115,7 +115,7 @@ def test_the_data_of_per_query_leave_out_a_query_without_a_value_as_compare_does
 def test_a_measure_without_a_better_direction_has_differences_and_no_outcome() -> None:
     compared = gg.compare(QRELS, REDUNDANCY, "RankIDCG@3")
     assert plots.per_query_data(compared)["outcome"].to_list() == [None, None]
-    assert plots.per_query(compared).get_ylabel() == "difference in RankIDCG@3"
+    assert plots.per_query(compared).get_ylabel() == "repeating minus lean: RankIDCG@3"
 
 
 def test_the_data_of_precision_recall_are_the_lectures_two_systems() -> None:
@@ -178,7 +178,7 @@ def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> Non
     assert ax.lines[1].get_ydata() == [pair["difference"]] * 2
     span = ax.patches[-1].get_bbox()  # type: ignore[attr-defined]
     assert (span.y0, span.y1) == pytest.approx((pair["low"], pair["high"]))
-    assert ax.figure.legends[0].get_texts()[0].get_text() == "repeating worse (2)"
+    assert ax.figure.legends[0].get_texts()[0].get_text() == "worse (2)"
 
 
 def test_precision_recall_draws_queries_and_their_mean_on_the_same_axes() -> None:
@@ -281,6 +281,16 @@ def test_labels_of_curves_do_not_overlap_in_a_picture_of_two_or_on_axes_that_wer
     figure = Figure(figsize=(6, 4), layout="constrained")
     plots.curve(frame, ax=figure.add_subplot())
     check_labels(figure)
+
+
+def test_labels_of_long_names_do_not_overlap() -> None:
+    frame = make_curve(2, 4, "AvgGain(rel=2.5)").with_columns(queries=12_345_678)
+    check_labels(plots.curve(frame.with_columns("0123456789 " * 5 + pl.col("system"))).figure)  # type: ignore[arg-type]
+    runs = {"/a/path/without/any/blank/in/it/" * 3 + name: path for name, path in REDUNDANCY.items()}
+    with no_notices():
+        compared = gg.compare(QRELS, runs, "IterationsForAllGoodResults(pool='retrieved',rel=2.5) SRR@3")
+    check_labels(draw_comparison(compared))
+    check_labels(plots.per_query(compared, compared.pairs["measure"][0]).figure)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("iterations", range(1, 31) if EVERYTHING else [1, 5, 12, 30])

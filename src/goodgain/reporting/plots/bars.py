@@ -22,6 +22,7 @@ from goodgain.reporting.plots.canvas import (
     add_legend,
     count_on,
     escape_text,
+    name_values,
     open_ax,
     remove_frame,
 )
@@ -33,7 +34,7 @@ from goodgain.reporting.plots.data import (
     what_came_back_data,
 )
 
-__all__ = ["draw_per_query", "iterations_used", "new_good", "per_query", "what_came_back"]
+__all__ = ["DIFFERENCE_LABELS", "draw_per_query", "iterations_used", "new_good", "per_query", "what_came_back"]
 
 #: Column of `what_came_back_data` -> colour, hatch, label; in the order in which they are stacked.
 _KINDS = {
@@ -45,6 +46,9 @@ _KINDS = {
 
 #: Outcome of a query -> colour, hatch.
 _OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
+
+#: What the legend of `per_query` says, in this order.
+DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean", "bootstrap interval of the mean"]
 
 #: The number of searches without results is written above bars up to this many iterations.
 _MOST_NUMBERS = 12
@@ -223,7 +227,7 @@ def per_query(
     >>> runs = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}
     >>> ax = per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))
     >>> ax.get_ylabel()
-    'difference in SRR@3 ↓'
+    'lean minus repeating: SRR@3 ↓'
     """
     ax, own = open_ax(ax)
     add_legend(ax, draw_per_query(ax, comparison, measure, system=system, against=against), own=own)
@@ -244,11 +248,12 @@ def draw_per_query(
             continue
         look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
         ax.bar(of.get_column("x").to_numpy(), of.get_column("difference").to_numpy(), width=0.8, **look)
-        said = "each query" if outcome is None else outcome if outcome == "equal" else f"{pair['system']} {outcome}"
-        entries.append(Entry(Patch(**look), f"{said} ({of.height:,})"))
+        entries.append(Entry(Patch(**look), outcome or "queries", f"{of.height:,}"))
     ax.axhline(0, color="#333333", linewidth=0.8)
     entries += _draw_mean(ax, pair)
-    ax.set_ylabel(escape_text(f"difference in {add_arrow(pair['measure'], pair['better'])}"))
+    if (rows.get_column("difference") == 0).all():
+        ax.set_ylim(-1, 1)  # where nothing differs there is no scale to choose
+    name_values(ax, f"{pair['system']} minus {pair['against']}: {add_arrow(pair['measure'], pair['better'])}")
     _label_queries(ax, rows.get_column("query_id").to_list())
     remove_frame(ax)
     return entries
@@ -261,8 +266,8 @@ def _draw_mean(ax: Axes, pair: dict[str, Any]) -> list[Entry]:
     ax.axhspan(pair["low"], pair["high"], color=GREY, alpha=0.25, linewidth=0)
     line = Line2D([], [], color="black", linewidth=1.4, linestyle=(0, (5, 1.5)))
     return [
-        Entry(line, f"mean {pair['difference']:+.3g}"),
-        Entry(Patch(color=GREY, alpha=0.25), "its bootstrap interval"),
+        Entry(line, DIFFERENCE_LABELS[-2], f"{pair['difference']:+.3g}"),
+        Entry(Patch(color=GREY, alpha=0.25), DIFFERENCE_LABELS[-1]),
     ]
 
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from goodgain.measures.names import ARROWS, direction, parse_measure
+from goodgain.measures.names import ARROWS, direction, parse_measures
 from goodgain.notebook_tables import show_controls
 
 __all__ = [
@@ -32,9 +32,11 @@ __all__ = [
     "SystemStyle",
     "add_arrow",
     "add_legend",
+    "add_legend_below",
     "count_on",
     "escape_text",
     "label_measure",
+    "name_values",
     "open_ax",
     "remove_frame",
     "style_of",
@@ -70,10 +72,11 @@ class Picture(Figure):
 
 
 class Entry(NamedTuple):
-    """A line of the legend: what it looks like, and what it says."""
+    """A line of the legend: what it looks like, what it says, and a number that belongs to one plot."""
 
     handle: Artist
     label: str
+    number: str = ""
 
 
 class SystemStyle(NamedTuple):
@@ -133,7 +136,8 @@ def _list_placeholders(entries: Sequence[Entry]) -> tuple[list[Artist], list[str
 
 def _fill(legend: Legend, entries: Sequence[Entry]) -> None:
     for text, entry in zip(legend.get_texts(), entries, strict=True):
-        text.set_text("\n".join(textwrap.wrap(escape_text(entry.label), 42)) or " ")
+        label = f"{entry.label} ({entry.number})" if entry.number else entry.label
+        text.set_text("\n".join(textwrap.wrap(escape_text(label), 42)) or " ")
 
 
 def escape_text(text: str) -> str:
@@ -156,8 +160,14 @@ def add_arrow(measure: str, better: str | None) -> str:
 
 def label_measure(ax: Axes, measure: str, queries: int) -> None:
     """Name a measure on the y axis, with its better direction and the number of queries that it is a mean over."""
-    name = add_arrow(measure, direction(parse_measure(measure)))
-    ax.set_ylabel(escape_text(f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}"))
+    (parsed,) = parse_measures(measure, complete=False)  # AvgGain, which is a value of one iteration, has a curve too
+    name = add_arrow(measure, direction(parsed))
+    name_values(ax, f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}")
+
+
+def name_values(ax: Axes, text: str) -> None:
+    """Write what the values are beside the y axis, on several lines if it is long."""
+    ax.set_ylabel("\n".join(textwrap.wrap(escape_text(text), 30)))
 
 
 def count_on(axis: Axis) -> None:

@@ -55,16 +55,22 @@ def draw_curves(frame: pl.DataFrame) -> Figure:
 
 
 def draw_comparison(comparison: Comparison) -> Figure:
-    """Return a figure with a plot of `per_query` for each measure and pair of a comparison, one below the other."""
+    """Return a figure with a plot of `per_query` for each measure and pair, one below the other, and one legend.
+
+    The numbers of better and worse queries stand above each plot.
+    """
     from goodgain.reporting.plots.bars import draw_per_query
-    from goodgain.reporting.plots.canvas import add_legend, escape_text
 
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     figure, axes = _open_figure(len(pairs))
+    shared: dict[str, Entry] = {}
     for ax, (measure, system, against) in zip(axes, pairs, strict=False):
-        add_legend(ax, draw_per_query(ax, comparison, measure, system=system, against=against), own=False)
-        ax.set_title(escape_text(f"{system} minus {against}"), fontsize="medium", loc="left", wrap=True)
-    _finish(figure, [], len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
+        entries = draw_per_query(ax, comparison, measure, system=system, against=against)
+        numbers = ", ".join(f"{entry.label} {entry.number}" for entry in entries if entry.number)
+        ax.set_title(numbers, fontsize="small", loc="left")
+        shared |= {entry.label: entry._replace(number="") for entry in entries}
+    legend = [shared[label] for label in DIFFERENCE_LABELS if label in shared]
+    _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
 
 
