@@ -115,7 +115,7 @@ def test_the_data_of_per_query_leave_out_a_query_without_a_value_as_compare_does
 def test_a_measure_without_a_better_direction_has_differences_and_no_outcome() -> None:
     compared = gg.compare(QRELS, REDUNDANCY, "RankIDCG@3")
     assert plots.per_query_data(compared)["outcome"].to_list() == [None, None]
-    assert plots.per_query(compared).get_ylabel() == "repeating minus lean: RankIDCG@3"
+    assert plots.per_query(compared).get_ylabel() == "repeating minus lean:\nRankIDCG@3"
 
 
 def test_the_data_of_precision_recall_are_the_lectures_two_systems() -> None:

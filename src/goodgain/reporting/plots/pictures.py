@@ -59,7 +59,7 @@ def draw_comparison(comparison: Comparison) -> Figure:
 
     The numbers of better and worse queries stand above each plot.
     """
-    from goodgain.reporting.plots.bars import draw_per_query
+    from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query
 
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     figure, axes = _open_figure(len(pairs))
