@@ -392,6 +392,26 @@ def test_what_cannot_be_drawn_is_an_error_with_its_remedy(call: Any, message: st
         call()
 
 
-def test_frames_of_pandas_are_drawn_too() -> None:
-    ax = plots.curve(CURVE.to_pandas(), "CG")
-    assert len(ax.lines) == 2
+@pytest.mark.parametrize("frame", [CURVE.to_pandas(), CURVE.to_arrow()], ids=["pandas", "PyArrow"])
+def test_frames_of_other_libraries_are_drawn_too(frame: Any) -> None:
+    assert len(plots.curve(frame, "CG").lines) == 2
+
+
+def test_the_curve_of_a_value_of_one_iteration_is_drawn_and_one_without_values_too() -> None:
+    ax = plots.curve(gg.curve(QRELS, REDUNDANCY, "AvgGain"))
+    assert ax.get_ylabel() == "AvgGain ↑, mean over 2 queries"
+    missing = make_curve(1, 3).with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("mean", "low", "high"))
+    check_labels(plots.curve(missing).figure)  # type: ignore[arg-type]
+
+
+def test_a_run_and_a_ledger_without_any_judged_query_are_drawn_empty() -> None:
+    with no_notices():
+        ledger = gg.ledger({"q": {"a": 3}}, {"other": {"a": 1.0}})
+        frame = gg.curve({"q": {"a": 3}}, {"agent": {"other": {"a": 1.0}}}, "NumGood nCG")
+    for ax in (
+        plots.what_came_back(ledger),
+        plots.iterations_used(ledger),
+        plots.new_good(frame),
+        plots.curve(frame, "nCG"),
+    ):
+        check_labels(ax.figure)  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ from goodgain.comparing.significance import subtract_without_residue
 from goodgain.errors import InputError
 
 __all__ = [
+    "choose_pair",
+    "choose_points",
     "curve_data",
     "iterations_used_data",
     "new_good_data",
@@ -44,10 +46,18 @@ def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
     >>> curve_data(found, "CG").rows()
     [('lean', 1, 3.5, 2.0, 5.0, False), ('lean', 2, 6.5, 5.0, 8.0, False), ('lean', 3, 7.5, 5.0, 10.0, False)]
     """
-    rows = _read_frame(frame, _POINT, "gg.curve")
-    chosen = _choose(rows, "measure", measure)
     few = pl.col("searching") * 2 < pl.col("queries")
-    return rows.filter(measure=chosen).select("system", "iteration", "mean", "low", "high", few=few)
+    return choose_points(frame, measure).select("system", "iteration", "mean", "low", "high", few=few)
+
+
+def choose_points(frame: Any, measure: str | None) -> pl.DataFrame:
+    """Return the rows of one measure of a frame of `gg.curve`.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
+    """
+    rows = _read_frame(frame, _POINT, "gg.curve")
+    return rows.filter(measure=_choose(rows, "measure", measure))
 
 
 def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from goodgain.reporting.plots.canvas import (
     remove_frame,
     style_of,
 )
-from goodgain.reporting.plots.data import curve_data, precision_recall_data
+from goodgain.reporting.plots.data import choose_points, curve_data, precision_recall_data
 
 __all__ = ["curve", "draw_curve", "precision_recall"]
 
@@ -61,7 +61,8 @@ def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, 
 
 def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None) -> list[Entry]:
     """Draw `curve` without its legend, and return the lines of the legend."""
-    rows = curve_data(frame, measure)
+    points = choose_points(frame, measure)
+    rows = curve_data(points)
     systems = rows.partition_by("system", maintain_order=True)
     has_bands = len(systems) <= _MOST_BANDS if bands is None else bands
     has_bands = has_bands and rows.get_column("low").is_not_null().any()
@@ -78,8 +79,7 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
     _set_axes(ax, rows)
-    given = frame["measure"][0] if measure is None else str(measure)
-    label_measure(ax, str(given), int(frame["queries"][0]))
+    label_measure(ax, *points.select("measure", "queries").row(0))
     return entries
 
 
