@@ -14,6 +14,7 @@ import pytest
 from goodgain.errors import GoodgainNotice
 from goodgain.reporting import plots
 from goodgain.reporting.plots.pictures import write_picture
+from tests.support.counts import how_many
 from tests.support.tables import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))
@@ -44,7 +45,7 @@ def flatten(value: Any) -> list[float]:
 
 
 def test_each_picture_is_the_one_that_this_matplotlib_draws(pictures: dict[str, Any], tmp_path: Any) -> None:
-    for name, figure in pictures.items():
+    for name, figure in list(pictures.items())[: how_many(1, full=len(pictures))]:
         stored = (IMAGES / f"{name}.svg").read_text(encoding="utf-8")
         if f"Matplotlib v{matplotlib.__version__}," in stored:  # another version draws the same numbers in other words
             write_picture(figure, tmp_path / f"{name}.svg")

@@ -271,7 +271,7 @@ def test_labels_of_curves_do_not_overlap(systems: int, iterations: int) -> None:
     check_labels(plots.curve(make_curve(systems, iterations)).figure)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("systems", "iterations"), FEW)
+@pytest.mark.parametrize(("systems", "iterations"), FEW if EVERYTHING else FEW[-1:])
 def test_labels_of_curves_do_not_overlap_in_a_picture_of_two_or_on_axes_that_were_given(
     systems: int, iterations: int
 ) -> None:
@@ -293,7 +293,7 @@ def test_labels_of_long_names_do_not_overlap() -> None:
     check_labels(plots.per_query(compared, compared.pairs["measure"][0]).figure)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("iterations", range(1, 31) if EVERYTHING else [1, 5, 12, 30])
+@pytest.mark.parametrize("iterations", range(1, 31) if EVERYTHING else [1, 30])
 def test_labels_of_bars_do_not_overlap(iterations: int) -> None:
     ledger = make_ledger(iterations)
     totals = pl.concat([make_curve(1, iterations, measure) for measure in ("NumGood", "nCG")])
@@ -301,12 +301,12 @@ def test_labels_of_bars_do_not_overlap(iterations: int) -> None:
         check_labels(ax.figure)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("systems", [1, 2, 5, 12])
+@pytest.mark.parametrize("systems", [1, 2, 5, 12] if EVERYTHING else [12])
 def test_labels_of_precision_recall_do_not_overlap(systems: int) -> None:
     check_labels(plots.precision_recall(make_precision_recall(systems)).figure)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("queries", [1, 2, 10, 24, 25, 60, 1_000] if EVERYTHING else [1, 24, 60])
+@pytest.mark.parametrize("queries", [1, 2, 10, 24, 25, 60, 1_000] if EVERYTHING else [1, 24])
 def test_labels_of_queries_do_not_overlap(queries: int) -> None:
     qrels = {f"query-{q:04}": {"a": 3, "b": 2} for q in range(queries)}
     runs = {name: {query: {doc: 1.0} for query in qrels} for name, doc in (("a rather long name", "a"), ("other", "b"))}
@@ -335,8 +335,7 @@ drawn += [plots.precision_recall(gg.pr_curve(folder + "qrels.txt", runs))]
 drawn += [plots.per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))]
 from pathlib import Path
 from goodgain.reporting.plots.pictures import write_picture
-for number, ax in enumerate(drawn):
-    assert ax.figure._repr_png_().startswith(b"\\x89PNG")
+assert drawn[0].figure._repr_png_().startswith(b"\\x89PNG")
 write_picture(ax.figure, Path(sys.argv[1]))
 assert style() == before
 assert "matplotlib.pyplot" not in sys.modules
