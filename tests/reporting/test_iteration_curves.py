@@ -33,7 +33,7 @@ def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> No
     qrels = EXAMPLES / folder / "qrels.txt"
     runs = {path.stem: path for path in sorted((EXAMPLES / folder).glob("*.run"))}
     with no_notices():
-        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4)
+        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4, resamples=0)
         for name, run in runs.items():
             means = list_means(found, name)
             assert len(means) == 4 * (len(ALONG) + 2)
@@ -46,7 +46,7 @@ def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> No
 def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case) -> None:
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
-        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG)
+        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG, resamples=0)
         means = list_means(found, "agent")
         wanted = gg.evaluate(qrels, run_frame(case.run), list(means))
     # Fractional labels are added up in an order that Polars chooses: the last digit may differ.
@@ -89,12 +89,12 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
     path = write_repeating_run(tmp_path / "large.run", queries=200, iterations=5, scattered=scattered)
     qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 4 for k in range(30)} for query in range(0, 220, 2)})
     with no_notices():
-        wanted = gg.curve(qrels, {"agent": path}, ALONG)
+        wanted = gg.curve(qrels, {"agent": path}, ALONG, resamples=50)
         monkeypatch.setattr(run_file, "LARGE", 1_000)
         opened = run_file.open_run(path)
         assert isinstance(opened, run_file.RunFile)
         small_blocks = run_file.RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
-        assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG), wanted, check_exact=True)
+        assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
 
 
 def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:

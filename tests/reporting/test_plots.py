@@ -336,7 +336,7 @@ drawn += [plots.per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))]
 from pathlib import Path
 from goodgain.reporting.plots.pictures import write_picture
 assert drawn[0].figure._repr_png_().startswith(b"\\x89PNG")
-write_picture(ax.figure, Path(sys.argv[1]))
+write_picture(drawn[1].figure, Path(sys.argv[1]))
 assert style() == before
 assert "matplotlib.pyplot" not in sys.modules
 """
