@@ -95,13 +95,13 @@ def test_every_measure_over_one_ranking_is_held_against_the_oracle() -> None:
     )
 
 
-def test_every_measure_has_a_row_in_the_readme() -> None:
-    rows = re.findall(r"^\| (`[^|]*`) \|(?:[^|]*)\|", text("README.md"), flags=re.MULTILINE)
+def test_every_measure_has_a_row_in_the_page_on_measures() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \|(?:[^|]*)\|", text("docs/measures.md"), flags=re.MULTILINE)
     same_names(
         MEASURES,
         (name.removesuffix("@i") for row in rows for name in re.findall("`(.*?)`", row)),
-        "README.md has no row for {0} in its table of measures: add | `{0}@i` | up or **down** | what it is |",
-        "README.md has {0} in its table of measures, which is not a measure: remove it",
+        "docs/measures.md has no row for {0} in its table of measures: add | `{0}@i` | up or **down** | what it is |",
+        "docs/measures.md has {0} in its table of measures, which is not a measure: remove it",
     )
 
 

@@ -96,6 +96,10 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], list[str]]] = {
     ),
     "redundancy": (ORDERS, ["nDCG@10", "R(rel=2)@10", "RR(rel=2)", "AP(rel=2)", *_iterated(3)]),
     "empty_iterations": (("seen",), _iterated(3)),
+    "two_agents": (
+        ("seen",),
+        ["nDCG@10", "R(rel=2)@100", "SRE", "SRR", *(f"{name}@{i}" for name in ("nCG", "NumGood") for i in range(1, 7))],
+    ),
 }
 
 

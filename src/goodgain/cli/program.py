@@ -147,7 +147,7 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 @program.command(
     epilog=make_epilog(
         "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=0.5'",
+        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
     )
 )
 @compare_options

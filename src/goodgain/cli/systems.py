@@ -14,10 +14,20 @@ from goodgain.batches.run_file import RunFile, open_run
 from goodgain.comparing.grids import ROWS
 from goodgain.errors import InputError
 from goodgain.files.opening import stem
+from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.qrels import load_qrels
 
-__all__ = ["Reading", "find_systems", "name_systems", "open_systems", "reading_of", "rows_option", "runs_argument"]
+__all__ = [
+    "Reading",
+    "check_plot",
+    "find_systems",
+    "name_systems",
+    "open_systems",
+    "reading_of",
+    "rows_option",
+    "runs_argument",
+]
 
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 rows_option = click.option(
@@ -56,6 +66,16 @@ def open_systems(qrels: str | None, runs: Sequence[str], reading: Reading) -> tu
         for name, path in find_systems(runs).items()
     }
     return judged, opened
+
+
+def check_plot(plot: Path | None, qrels: str, runs: Sequence[str]) -> None:
+    """Check that a picture is not written over an input.
+
+    Raises:
+        InputError: it would be.
+    """
+    if plot is not None:
+        Outputs(map(Path, [qrels, *find_systems(runs).values()])).add(plot)
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, str]:

@@ -12,7 +12,13 @@ import polars as pl
 from goodgain.measures import MEASURES
 from goodgain.measures.ranked import RANKED_MEASURES
 
-__all__ = ["Value", "format_signature", "print_frame", "print_values"]
+__all__ = ["Value", "draw_sparkline", "format_signature", "print_frame", "print_sparklines", "print_values"]
+
+#: The signs of a sparkline, from the lowest to the highest value.
+_BARS = "▁▂▃▄▅▆▇█"
+
+#: The largest number of signs in a sparkline.
+_MOST_SIGNS = 40
 
 
 class Value(NamedTuple):
@@ -119,6 +125,48 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
         cells = [*map(Text, names[:-1]), Text(show_name(names[-1]))]
         table.add_row(*cells, *(_format_value(value, places) for value in values), end_section=ends)
     Console().print(table)
+
+
+def print_sparklines(frame: pl.DataFrame, places: int) -> None:
+    """Print each curve of a frame of `goodgain.curve` as a line of small bars, with its first and its last mean.
+
+    The bars of a measure have one scale for all systems, from 0 to its highest mean.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    last: Any = frame.get_column("iteration").max()
+    table = Table(title=f"Iterations 1 to {last}", title_justify="left")
+    for heading in ("measure", "system"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("first", "curve", "last"):
+        table.add_column(heading, justify="left" if heading == "curve" else "right", no_wrap=True)
+    for of in frame.partition_by("measure", maintain_order=True):
+        top: Any = of.get_column("mean").max()
+        for line in of.partition_by("system", maintain_order=True):
+            system, measure = line.select("system", "measure").row(0)
+            means = line.get_column("mean").to_list()
+            ends = [_format_value(mean, places) for mean in (means[0], means[-1])]
+            cells = [_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]]
+            table.add_row(*map(Text, cells))
+    Console().print(table)
+
+
+def draw_sparkline(values: Sequence[float | None], top: float) -> str:
+    """Return values as a line of small bars, from 0 to `top`; a dot where there is no value.
+
+    Of more than 40 values, 40 at equal distances are shown, the last among them.
+
+    >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
+    '▁▅·█'
+    """
+    shown = list(values)
+    if len(shown) > _MOST_SIGNS:
+        shown = [shown[(k + 1) * len(values) // _MOST_SIGNS - 1] for k in range(_MOST_SIGNS)]
+    highest = len(_BARS) - 1
+    levels = [None if value is None else round(highest * max(value, 0.0) / top) if top > 0 else 0 for value in shown]
+    return "".join("·" if level is None else _BARS[min(level, highest)] for level in levels)
 
 
 def _add_arrow(name: str) -> str:

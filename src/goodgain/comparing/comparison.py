@@ -12,6 +12,7 @@ from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.comparing.caveats import Facts, list_caveats
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import Layout
+from goodgain.comparing.html_tables import render_html
 from goodgain.comparing.matching import (
     add_context,
     build_matrices,
@@ -20,7 +21,14 @@ from goodgain.comparing.matching import (
     tabulate_systems,
     tabulate_values,
 )
-from goodgain.comparing.pairing import Matched, Settings, compare_pairs, list_pairs
+from goodgain.comparing.pairing import (
+    Matched,
+    Settings,
+    check_settings,
+    check_whole_number,
+    compare_pairs,
+    list_pairs,
+)
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.errors import InputError, NoticesOfSystems, notice
@@ -31,8 +39,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.ranked import find_direction
+from goodgain.measures.names import Measures, direction, parse_measures
 
 __all__ = ["Comparison", "compare"]
 
@@ -85,6 +92,9 @@ class Comparison(Findings):
 
     def _repr_markdown_(self) -> str:
         return self.to_text("markdown")
+
+    def _repr_html_(self) -> str:
+        return render_html(self)
 
 
 def compare(
@@ -141,16 +151,14 @@ def compare(
     names = list(runs)
     _check_baseline(baseline, names)
     pairs = _choose_pairs(names, baseline, against)
-    settings = Settings(
-        _check_whole_number("seed", seed, 0), _check_whole_number("resamples", resamples, 1), _check_alpha(alpha)
-    )
+    settings = check_settings(seed, resamples, alpha)
     asked = _add_fixed_iterations(parse_measures(measures), iterations)
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
     full = build_matrices(scores, needed)
-    matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
+    matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
     found = compare_pairs(matched, names, pairs, settings)
     notes = _list_notes(asked, full, matched, about)
@@ -185,23 +193,11 @@ def _check_baseline(baseline: str | None, names: list[str]) -> None:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
 
 
-def _check_whole_number(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}={value!r}: give a whole number from {least}")
-    return value
-
-
-def _check_alpha(alpha: float) -> float:
-    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
-    return alpha
-
-
 def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
     """Return the measures, with ours that lack an @ put in at iterations 1..last too, before the measure itself."""
     if last is None:
         return list(measures)
-    if _check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
+    if check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
         raise InputError(
             f"iterations={last}: that is more than {_MOST_ITERATIONS:,} measures; name the cutoffs you need"
         )
@@ -233,7 +229,7 @@ def _list_notes(
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    lower = [str(measure) for measure in asked if find_direction(measure) == "down"]
+    lower = [str(measure) for measure in asked if direction(measure) == "down"]
     return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, left_out)))
 
 

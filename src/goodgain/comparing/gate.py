@@ -16,8 +16,7 @@ from goodgain.comparing.caveats import LOW_COVERAGE
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.significance import run_t_test
 from goodgain.errors import InputError
-from goodgain.measures.names import parse_measure
-from goodgain.measures.ranked import find_direction
+from goodgain.measures.names import direction, parse_measure
 
 __all__ = ["Outcome", "Requirement", "check_requirements", "parse_requirement"]
 
@@ -171,5 +170,5 @@ def _test_against_number(comparison: Comparison, line: Requirement, system: str)
 
 def forbids_improvement(line: Requirement) -> bool:
     """Return whether a line asks a system not to be better than the baseline."""
-    better = find_direction(line.measure)
+    better = direction(line.measure)
     return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

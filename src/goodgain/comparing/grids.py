@@ -6,13 +6,13 @@ import math
 from typing import NamedTuple
 
 from goodgain.comparing.findings import Findings
+from goodgain.measures.names import ARROWS
 
 __all__ = ["ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend"]
 
 #: What the rows of a table of means can be.
 ROWS = ("measures", "systems")
 
-_ARROWS = {"up": "↑", "down": "↓", None: "–"}
 _ABSENT = "–"
 
 #: Column of the systems -> its heading in a table.
@@ -76,7 +76,7 @@ def _build_means_grid(comparison: Findings, places: int) -> Grid:
         cells = [
             Cell(_format_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")
         ]
-        rows.append([Cell(f"{measure} {_ARROWS[better]}"), *cells])
+        rows.append([Cell(f"{measure} {ARROWS[better]}"), *cells])
     for name, title in _SPENT.items():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
     queries = comparison.signature["queries"]
@@ -106,7 +106,7 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
     for row in comparison.pairs.iter_rows(named=True):
         mark = " *" if row["significant"] else ""  # beside the number, as in papers: the verdict says it in a word
         cells = [
-            f"{row['measure']} {_ARROWS[row['better']]}",
+            f"{row['measure']} {ARROWS[row['better']]}",
             row["system"],
             row["against"],
             _format_signed(row["difference"], places) + mark,

@@ -12,7 +12,8 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.measures.names import parse_measure, parse_measures
+from goodgain.measures.names import ARROWS, direction, parse_measure, parse_measures
+from goodgain.notebook_tables import HtmlCell, escape_html, write_table
 
 __all__ = ["MEANS", "Scores"]
 
@@ -54,6 +55,15 @@ class Scores:
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"Scores({values}; {self.signature['queries']} queries)"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            [HtmlCell(_add_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
+            for name, value in self.means.items()
+        ]
+        title = f"Means over {self.signature['queries']:,} queries"
+        made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
+        return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
+
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
         """The value of one measure, however it is spelled; None where a query has no value."""
         if isinstance(measure, str) and measure in self.means:
@@ -87,6 +97,15 @@ class Scores:
             return dict(self.means)
         values = dict(self.per_query.group_by("measure").agg("value").iter_rows())
         return {name: _average_geometrically(values.get(name, [])) for name in self.means}
+
+
+def _add_arrow(name: str) -> str:
+    """Return the name of a measure with its better direction; as it is where it has none, or is a class of the user's."""
+    try:
+        better = direction(parse_measure(name))
+    except MeasureError:
+        return name
+    return f"{name} {ARROWS[better]}" if better else name
 
 
 def _average_geometrically(values: Sequence[float | None]) -> float | None:
