@@ -30,6 +30,14 @@ from goodgain.measures.good_gain import (
     nCG,
     nDCGG,
 )
+from goodgain.measures.graded import (
+    GradedAP,
+    GradedCG,
+    GradedDCG,
+    GradednDCG,
+    GradedP,
+    GradedRR,
+)
 from goodgain.measures.hostless import (
     ElevenPointAP,
     F,
@@ -100,6 +108,12 @@ __all__ = [
     "Fallout",
     "GoodgainError",
     "GoodgainNotice",
+    "GradedAP",
+    "GradedCG",
+    "GradedDCG",
+    "GradedP",
+    "GradedRR",
+    "GradednDCG",
     "InputError",
     "InterpolatedPrecision",
     "IterationsForAllGoodResults",

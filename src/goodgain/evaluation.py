@@ -125,7 +125,7 @@ def score_run(
         values,
         of_hosts,
     )
-    _warn_if_no_value(scores)
+    _warn_if_no_value(scores, sorted_measures.ranked)
     return scores
 
 
@@ -256,14 +256,24 @@ def _mean_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | Non
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 
 
-def _warn_if_no_value(scores: Scores) -> None:
-    names = [name for name, mean in scores.means.items() if mean is None]
+def _warn_if_no_value(scores: Scores, ranked: Sequence[ir_measures.Measure]) -> None:
+    ungraded = [name for name in map(str, ranked) if scores.means[name] is None]
+    if ungraded:
+        notice(
+            f"{', '.join(ungraded)}: no query has a document with a grade among its first results, so there is no value; "
+            "check that run and qrels name documents alike, or ask for a larger cutoff"
+        )
+    names = [name for name, mean in scores.means.items() if mean is None and name not in ungraded]
     if not names:
         return
     of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
     counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
     listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
     notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
+
+
+def _count_nulls(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, int]:
+    return {str(measure): values.get_column(str(measure)).null_count() for measure in measures}
 
 
 def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> dict[str, Any]:
@@ -277,6 +287,9 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
         computed = {host: [str(m) for m in families.hosts if m in of] for host, of in found.hosts.hosts.items()}
         of_hosts = [f"{host}:{'+'.join(names)}" for host, names in computed.items()]
         signature["classic"] = ["goodgain"] * bool(families.ranked) + of_hosts
+    without_value = [f"{name}:{n}" for name, n in _count_nulls(families.ranked, found.values).items() if n]
+    if without_value:
+        signature["without_value"] = without_value
     if qrels.labels is not None:
         signature["labels"] = qrels.labels
     without_good = {"without_good": found.without_good} if families.good_gain else {}

@@ -244,6 +244,6 @@ def _list_notes(
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
-    of_run = ("absent_from_run", "without_judgments", "unjudged")
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged")
     first = next(iter(scores.values())).signature
     return {name: value for name, value in first.items() if name not in of_run} | settings._asdict()

@@ -15,7 +15,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES
 from goodgain.measures.hostless import RankDCG
 from goodgain.measures.parameters import check_parameters
-from goodgain.measures.ranked import RANKED_MEASURES, find_declaration, takes
+from goodgain.measures.ranked import HOSTLESS_MEASURES, find_declaration, takes
 from goodgain.measures.ranked_declaration import RankedMeasure
 
 __all__ = ["Measures", "parse_measure", "parse_measures"]
@@ -155,7 +155,7 @@ def _known_names() -> dict[str, ir_measures.Measure]:
     Ours come last, and so win: another package may have registered a measure of the same name with ir_measures.
     """
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
-    ours = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.family == "ranked"}
+    ours = {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
     return {**registry, **ours, **MEASURES}
 
 

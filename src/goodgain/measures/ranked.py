@@ -12,11 +12,12 @@ from typing import Any
 import ir_measures
 import narwhals as nw
 
+from goodgain.measures.graded import GRADED
 from goodgain.measures.hostless import HOSTLESS, IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
 from goodgain.measures.ranks import Ranks, divide
 
-__all__ = ["RANKED_MEASURES", "find_declaration", "nDCG", "takes"]
+__all__ = ["HOSTLESS_MEASURES", "RANKED_MEASURES", "find_declaration", "nDCG", "takes"]
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
@@ -217,8 +218,11 @@ _DECLARED = (
     ),
 )
 
-#: Every measure declared above and in `hostless.py`, by its name.
-RANKED_MEASURES = {declared.name: declared for declared in (*_DECLARED, *HOSTLESS)}
+#: The measures that no host has, by their names.
+HOSTLESS_MEASURES = {declared.name: declared for declared in (*HOSTLESS, *GRADED)}
+
+#: Every measure declared above, in `hostless.py` and in `graded.py`, by its name.
+RANKED_MEASURES = {declared.name: declared for declared in _DECLARED} | HOSTLESS_MEASURES
 
 #: nDCG with the parameter `ideal`, which that of ir_measures lacks.
 nDCG = RANKED_MEASURES["nDCG"].measure  # noqa: N816  # the name in ir_measures

@@ -29,7 +29,8 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: measure by name -> value over all queries, in the order asked for; None where a query has no value.
+        means: measure by name -> value over all queries, in the order asked for; for a Graded measure over the queries
+            that have a value (`num_queries`). None where a query has no finite value, and where no query has one.
         signature: how the values were made; it belongs beside any number that is reported.
     """
 
@@ -42,12 +43,19 @@ class Scores:
     def per_query(self) -> pl.DataFrame:
         """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set.
 
-        A value that is not finite, as a function of the user's may give one, is null.
+        A value is null where it is not finite, as a function of the user's may give one, and where a Graded measure
+        has none, because no document at ranks <= k has a grade.
         """
         position = pl.col("measure").replace_strict(
             {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
         )
         return pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
+
+    @cached_property
+    def num_queries(self) -> dict[str, int]:
+        """Measure by name -> the number of queries that have a value."""
+        counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
+        return {name: counts.get(name, 0) for name in self.means}
 
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
@@ -64,7 +72,7 @@ class Scores:
         return self.means[name]
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
-        """Return measure by name -> value over all queries; None where a query has no value.
+        """Return measure by name -> value over all queries; None where `means` has None.
 
         Args:
             how: `arithmetic` (for a host's own measure, and for counts, by the host's own rule), or `geometric`: the
@@ -86,13 +94,13 @@ class Scores:
         if how == "arithmetic":
             return dict(self.means)
         values = dict(self.per_query.group_by("measure").agg("value").iter_rows())
-        return {name: _average_geometrically(values.get(name, [])) for name in self.means}
+        return {
+            name: None if mean is None else _average_geometrically(values[name]) for name, mean in self.means.items()
+        }
 
 
-def _average_geometrically(values: Sequence[float | None]) -> float | None:
+def _average_geometrically(values: Sequence[float | None]) -> float:
     logarithms = [math.log(max(value, _LEAST)) for value in values if value is not None]
-    if not values or len(logarithms) < len(values):
-        return None
     return math.exp(math.fsum(logarithms) / len(logarithms))
 
 
