@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
-from goodgain.evaluation import Scores, evaluate, flatten, ledger
+from goodgain.evaluation import Scores, evaluate, flatten
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 from goodgain.hosts.ir_measures import register
 from goodgain.measures.good_gain import (
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from goodgain.judging.agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
     from goodgain.reporting.iteration_curves import curve
+    from goodgain.reporting.iteration_ledger import ledger
+    from goodgain.reporting.judged_shares import coverage
     from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
@@ -72,7 +74,9 @@ _LATER = (
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
     | {
+        "coverage": "goodgain.reporting.judged_shares",
         "curve": "goodgain.reporting.iteration_curves",
+        "ledger": "goodgain.reporting.iteration_ledger",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
     }
@@ -138,6 +142,7 @@ __all__ = [
     "agreement",
     "compare",
     "convert_traces",
+    "coverage",
     "curve",
     "deduplicate",
     "evaluate",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from goodgain.cli.systems import Reading, open_systems, rows_option, runs_argument
+from goodgain.cli.systems import Reading, bounds_option, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
 from goodgain.comparing.comparison import Comparison, compare, direction
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
@@ -51,6 +51,7 @@ def compare_options(command: Command) -> Command:
         click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
         click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
         rows_option,
+        bounds_option,
         click.option("--provider", help="The provider of ir_measures for the classic measures."),
     ]
     for option in reversed(options):

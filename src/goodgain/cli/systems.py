@@ -17,7 +17,16 @@ from goodgain.files.opening import stem
 from goodgain.formats import Qrels, Run
 from goodgain.formats.qrels import load_qrels
 
-__all__ = ["Reading", "find_systems", "name_systems", "open_systems", "reading_of", "rows_option", "runs_argument"]
+__all__ = [
+    "Reading",
+    "bounds_option",
+    "find_systems",
+    "name_systems",
+    "open_systems",
+    "reading_of",
+    "rows_option",
+    "runs_argument",
+]
 
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 rows_option = click.option(
@@ -26,6 +35,11 @@ rows_option = click.option(
     default=ROWS[0],
     show_default=True,
     help="What the rows of the table of means are.",
+)
+bounds_option = click.option(
+    "--bounds",
+    is_flag=True,
+    help="Also print how far results without a judgment could move a value, with labels from 0 to the largest one.",
 )
 
 

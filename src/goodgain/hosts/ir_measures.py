@@ -78,7 +78,9 @@ class GoodgainEvaluator(Evaluator):
                     yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
         if self._ranked:
             by_name = {str(measure): measure for measure in self._ranked}
-            scores = score_run(self._qrels, searched, self._ranked, order="seen", provider=None)
+            scores = score_run(
+                self._qrels, searched, self._ranked, order="seen", provider=None, low=not self._good_gain
+            )
             for query_id, name, value in scores.per_query.iter_rows():
                 # A pair that is left out would get 0 from ir_measures, which is a value; NaN is not.
                 yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)

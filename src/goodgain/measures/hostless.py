@@ -108,6 +108,7 @@ RankDCG = _declare(
     position=place_for_dcg,
     own={"cutoff": _OPTIONAL_K, "dcg": DCG},
     remark="g is the label itself; dcg='exp-log2' makes it 2^label - 1; DCGG@i is the sum over iterations",
+    from_labels="sum",
 )
 RankIDCG = _declare(
     "RankIDCG",

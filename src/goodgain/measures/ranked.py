@@ -74,6 +74,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "P",
+        from_labels="sum",
     ),
     RankedDeclaration(
         "R",
@@ -93,6 +94,7 @@ _DECLARED = (
         bounds=("0", "1"),
         source=_TREC_EVAL + "recip_rank; with a cutoff msmarco_eval.py, which orders tied documents by ascending id",
         position=lambda parameters: "k_id" if "cutoff" in parameters else "k",
+        from_labels="highest",
     ),
     RankedDeclaration(
         "AP",
@@ -112,6 +114,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "success",
+        from_labels="highest",
     ),
     RankedDeclaration(
         "Rprec",
@@ -132,6 +135,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "set_P",
+        from_labels="sum",
     ),
     RankedDeclaration(
         "SetR",
@@ -193,6 +197,7 @@ _DECLARED = (
         better=None,
         bounds=("0", ""),
         source=_TREC_EVAL + "num_ret and num_rel_ret",
+        from_labels="sum",
     ),
     RankedDeclaration(
         "NumRel",
@@ -215,6 +220,7 @@ _DECLARED = (
         remark="the paper does not divide by 1 - p^1000, which makes its values 0.99996 times these at p = .99; "
         "cwl_eval keeps tied documents in the order of the run, while this is trec_eval's order: the two are equal where no "
         "scores tie",
+        from_labels="sum",
     ),
 )
 

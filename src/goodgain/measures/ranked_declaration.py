@@ -45,6 +45,9 @@ class RankedDeclaration:
             knows documents without a grade.
         own: the parameters that ir_measures lacks: some of a classic measure, all of any other.
         at: the parameter that follows @, of a measure that ir_measures lacks.
+        from_labels: how documents without a label could change the value: `sum`, if the value is a sum over documents, each
+            of which adds more the higher its label; `highest`, if it is that of the best document; None if the value could
+            also fall, or depends on documents that were not retrieved.
         find: the function from a name and parameters to the measure, for copies of one that has a class of its own.
     """
 
@@ -61,6 +64,7 @@ class RankedDeclaration:
     family: Literal["classic", "ranked", "graded"] = "classic"
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     at: str = "cutoff"
+    from_labels: Literal["sum", "highest"] | None = None
     find: Callable[[str, dict[str, Any]], ir_measures.Measure] | None = None
 
     @cached_property

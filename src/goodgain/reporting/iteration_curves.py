@@ -38,6 +38,7 @@ _COLUMNS = {
     "iteration": pl.Int64,
     "mean": pl.Float64,
     "searching": pl.Int64,
+    "coverage": pl.Float64,
 }
 
 
@@ -63,7 +64,8 @@ def curve(
 
     Returns:
         system, measure, iteration (1..upto), mean (null where a query has no finite value), and searching: the number of
-        judged queries that have this iteration, those whose N is at least i.
+        judged queries that have this iteration, those whose N is at least i; and coverage: the judged share of the results
+        that this iteration found first, null where it found none.
 
     Raises:
         InputError: a run or the qrels cannot be read, or there are too many iterations.
@@ -75,7 +77,7 @@ def curve(
     >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "a")]
     >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
     >>> curve(qrels, {"agent": frame}, "CG").rows()
-    [('agent', 'CG', 1, 2.5, 2), ('agent', 'CG', 2, 3.5, 1)]
+    [('agent', 'CG', 1, 2.5, 2, 1.0), ('agent', 'CG', 2, 3.5, 1, 1.0)]
     """
     systems = check_systems(runs)
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False)]
@@ -138,7 +140,7 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
 
 def _list_rows(
     name: str, counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], last: int
-) -> Iterator[tuple[str, str, int, float | None, int]]:
+) -> Iterator[tuple[str, str, int, float | None, int, float | None]]:
     """Yield the rows of one system, measure by measure."""
     means: dict[tuple[str, int], float | None] = {}
     for i in range(1, last + 1):  # one iteration at a time: a row per query is all that is in memory
@@ -146,6 +148,7 @@ def _list_rows(
         for measure in measures:
             means[str(measure), i] = average_queries(values.get_column(str(measure(cutoff=i))))
     lengths = _get_lengths(counts)
+    shares = dict(measure_coverage(counts).tabulate().select("iteration", "coverage").iter_rows())
     for measure in measures:
         for i in range(1, last + 1):
-            yield name, str(measure), i, means[str(measure), i], int((lengths >= i).sum())
+            yield name, str(measure), i, means[str(measure), i], int((lengths >= i).sum()), shares.get(i)
