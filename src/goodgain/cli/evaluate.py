@@ -23,7 +23,7 @@ from goodgain.cli.options import (
 )
 from goodgain.cli.systems import bounds_option, open_systems, reading_of, rows_option
 from goodgain.cli.tables import Value, format_signature, print_values
-from goodgain.counting.coverage import list_shares
+from goodgain.counting.coverage import LOW_COVERAGE, list_shares
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import Scores, score_run, warn_of_labels
 from goodgain.formats.column_names import check_columns_used
@@ -148,9 +148,9 @@ def _list_means(
 
 
 def _print_coverage(coverages: pl.DataFrame, system: str) -> None:
-    """Print on stderr which share of the unique results is judged, unless all are."""
+    """Print on stderr which share of the unique results is judged, unless all are, or a notice says that few are."""
     share = coverages.item(0, "coverage")
-    if share is not None and share < 1:
+    if share is not None and LOW_COVERAGE <= share < 1:
         print(f"{system}coverage: {share:.4f}, by iteration {list_shares(coverages)}", file=sys.stderr)
 
 

@@ -81,7 +81,9 @@ def print_values(
     """
     if output_format == "jsonl":
         for one in values:
-            row = ({"system": one.system} if named else {}) | ({"query_id": _name_query(one)} if by_query else {})
+            row: dict[str, Any] = ({"system": one.system} if named else {}) | (
+                {"query_id": _name_query(one)} if by_query else {}
+            )
             row |= {"measure": one.measure, "value": one.value}
             row |= {} if one.queries is None else {"queries": one.queries}
             row |= {} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True))

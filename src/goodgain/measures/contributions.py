@@ -109,7 +109,8 @@ def _add_to_ranking(
     if named.is_empty():
         return {name: pl.DataFrame(schema=_SCHEMA) for name in names}
     query = pl.int_range(pl.len(), dtype=pl.UInt32)
-    rows = named.select(query.alias("query"), "k", *(p for p in positions if p != "k"), relevance=pl.lit(label))
+    places = [name for name in ("k", *sorted(positions - {"k"})) if name in named.columns]
+    rows = named.select(query.alias("query"), *places, relevance=pl.lit(label))
     retrieved = named.select(query.alias("query"), "NumRet")
     values, base = (_score_table(measures, labels, RankingTable(some, retrieved)) for some in (rows, rows.clear()))
     documents = named.select(judgments.query_ids.gather(named.get_column("query")).alias("query_id"), "doc_id")
