@@ -75,12 +75,11 @@ def _describe_left_out_queries(facts: Facts) -> Iterator[str]:
 def _describe_low_coverage(facts: Facts) -> Iterator[str]:
     low = facts.systems.filter(pl.col("coverage") < LOW_COVERAGE)
     if low.height:
-        shares = ", ".join(
-            f"{name} {share:.2f}, by iteration {list_shares(facts.coverage.filter(system=name))}"
-            for name, share in low.select("system", "coverage").iter_rows()
-        )
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in low.select("system", "coverage").iter_rows())
+        names = low.get_column("system").to_list()
+        each = "; ".join(f"{name} {list_shares(facts.coverage.filter(system=name))}" for name in names)
         yield (
-            f"low coverage (†): judged share of unique results under {LOW_COVERAGE} ({shares}); unjudged "
+            f"low coverage (†): judged share of unique results under {LOW_COVERAGE} ({shares}; by iteration: {each}); unjudged "
             "documents count as not relevant, so a small difference is not to be trusted, whatever its p"
         )
 

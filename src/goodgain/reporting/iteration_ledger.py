@@ -40,8 +40,8 @@ def ledger(
 
     Returns:
         One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
-        (whether the query has any judgment), coverage (the judged share of the new results; null where there is none, or
-        no judgment of the query), and a column for each measure, null where the query has none.
+        (whether the query has any judgment), a column for each measure, null where the query has none, and coverage (the
+        judged share of the new results; null where there is none, or the query has no judgment).
 
     Raises:
         InputError: the run or the qrels cannot be read.
@@ -73,10 +73,10 @@ def ledger(
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
-    share = 1 - pl.col("Unjudged") / pl.col("UR")
-    result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
     if asked:
         result = result.join(running_values(asked, counts), on=["query_id", "iteration"], how="left")
+    share = 1 - pl.col("Unjudged") / pl.col("UR")
+    result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
     return result.sort("query_id", "iteration")
 
 
