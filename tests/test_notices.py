@@ -100,7 +100,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["one: coverage is low: 0.50 of the 2 unique results"],
     ),
     "low coverage in the ledger": (
-        lambda: gg.ledger(QRELS, FEW_JUDGED, measures="CG SRE(rel=3)"),
+        lambda: gg.ledger(QRELS, FEW_JUDGED, measures="CG SRE"),
         ["coverage is low: 0.50 of the 2 unique results"],
     ),
     "an empty run": (lambda: gg.evaluate(QRELS, {}, "CG nDCG@10 SRE"), ["the run dict: the run is empty"]),

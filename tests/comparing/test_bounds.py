@@ -18,7 +18,9 @@ from goodgain.measures import MEASURES
 from goodgain.measures.bounds import find_rule
 from goodgain.measures.ranked import RANKED_MEASURES
 from tests.batches.test_large_files import in_blocks
+from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.tables import ROOT
 
 #: Every measure with bounds, in some of its forms; the test below holds that none is missing.
 BOUNDED = (
@@ -202,9 +204,61 @@ def test_labels_by_iteration_and_geometric_means_have_no_bounds() -> None:
         gg.compare(judged, {"a": {"q": {"a": 1.0}}, "b": {"q": {"a": 1.0}}}, "P@1", bounds=True)
 
 
-# --- What is printed --------------------------------------------------------------------------------------------------
+# --- The case worked by hand, and what is printed ---------------------------------------------------------------------
 
-FOLDER = "qrels_examples/unjudged/"
+FOLDER = ROOT / "qrels_examples" / "unjudged"
+SYSTEMS = {"old": FOLDER / "old.run", "new": FOLDER / "new.run"}
+
+#: The table of the folder's README: measure -> value of old and of new, and their difference, each with least and most.
+WORKED = {
+    "CG": ((2.5, 2.5, 4), (2.5, 2.5, 7), (0, 0, 3), True),
+    "SRE": ((3 / 4, 3 / 4, 1), (5 / 12, 5 / 12, 1), (-1 / 3, -5 / 12, 1 / 12), True),
+    "P@2": ((1 / 2, 1 / 2, 3 / 4), (1 / 4, 1 / 4, 1), (-1 / 4, -1 / 4, 1 / 4), True),
+    "RR": ((1, 1, 1), (2 / 3, 2 / 3, 1), (-1 / 3, -1 / 3, 0), False),
+}
+
+
+@quiet
+def test_the_case_worked_by_hand() -> None:
+    found = gg.compare(FOLDER / "qrels.txt", SYSTEMS, [*WORKED, "nDCG@10"], bounds=True, baseline="old")
+    for measure, (old, new, difference, turns) in WORKED.items():
+        for system, values in (("old", old), ("new", new)):
+            scores = gg.evaluate(FOLDER / "qrels.txt", SYSTEMS[system], measure, bounds=True)
+            assert scores.bounds[measure] == pytest.approx(values[1:])
+            mean = found.means.filter(measure=measure, system=system).select("mean", "least", "most").row(0)
+            assert mean == pytest.approx(values)
+        row = found.pairs.row(by_predicate=pl.col("measure") == measure, named=True)
+        assert (row["difference"], row["least"], row["most"]) == pytest.approx(difference, abs=1e-15)
+        assert row["can_turn"] == turns
+    last = found.pairs.row(-1, named=True)
+    assert (last["measure"], last["least"], last["most"], last["can_turn"]) == ("nDCG@10", None, None, None)
+
+
+def test_evaluate_prints_bounds_beside_values() -> None:
+    arguments = ["evaluate", FOLDER / "qrels.txt", SYSTEMS["new"], "SRE nDCG@10", "--bounds"]
+    assert run_command(*arguments).stdout == "SRE\t0.4167\t0.4167\t1.0000\nnDCG@10\t0.7500\tno bounds\tno bounds\n"
+    table = run_command(*arguments, "-o", "table", "-q").stdout
+    assert "0.4167 [0.4167, 1.0000]" in table
+    assert "0.5000 [0.5000, 1.0000]" in table
+    assert "0.7500 no bounds" in table
+    lines = [json.loads(line) for line in run_command(*arguments, "-o", "jsonl").stdout.splitlines()]
+    assert lines[0] == {"measure": "SRE", "value": pytest.approx(5 / 12), "least": pytest.approx(5 / 12), "most": 1}
+    assert lines[1] == {"measure": "nDCG@10", "value": 0.75, "least": None, "most": None}
+    several = ["evaluate", FOLDER / "qrels.txt", *SYSTEMS.values(), "-m", "SRE", "--bounds"]
+    assert run_command(*several).stdout.splitlines()[0] == "measure\told\told least\told most\tnew\tnew least\tnew most"
+    done = run_command(*arguments, "--mean", "geometric")
+    assert (done.returncode, "arithmetic mean" in done.stderr) == (2, True)
+
+
+def test_compare_prints_bounds_and_which_verdict_can_turn() -> None:
+    arguments = ["compare", FOLDER / "qrels.txt", *SYSTEMS.values(), "-m", "SRE RR nDCG@10", "--bounds"]
+    table = run_command(*arguments, "-o", "markdown").stdout
+    assert "| SRE ↑ | **0.7500 \\[0.7500, 1.0000\\]** | 0.4167 \\[0.4167, 1.0000\\] |" in table
+    assert "| \\[-0.4167, +0.0833\\] | unclear, can turn |" in table
+    assert "| \\[-0.3333, 0.0000\\] | unclear |" in table
+    assert "| no bounds | unclear |" in table
+    assert "can turn" in run_command(*arguments, "-o", "table").stdout.replace("\n", " ")
+    assert "least" not in run_command(*arguments[:-1]).stdout
 
 
 def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:
