@@ -171,8 +171,8 @@ def warn_if_low(coverage: Coverage) -> None:
     if coverage.share is not None and coverage.share < LOW_COVERAGE:
         notice(
             f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
-            f"{list_shares(coverage.tabulate())}), and measures count the others as not relevant; judge more of them "
-            "(goodgain pool lists them), or see how much they could change (bounds=True, --bounds)"
+            f"{list_shares(coverage.tabulate())}), and to most measures the others are not relevant; judge more of them (goodgain "
+            "pool lists them), or see how much they could change (bounds=True, --bounds)"
         )
 
 
