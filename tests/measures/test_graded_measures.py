@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from random import Random
@@ -15,8 +16,10 @@ import goodgain as gg
 from tests.batches.test_large_files import in_blocks
 from tests.measures.test_hostless_measures import make_finite, write_text
 from tests.support import ranking_oracle
+from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.ranking_cases import BELOW_ZERO, FRACTIONAL, GRADED, WHOLE, RankedCase, make_case, parameters_of
+from tests.support.tables import ROOT
 
 CASE = make_finite(make_case(Random(8), queries=40, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
 CASE.scores["none_graded"] = {"x": 2.0, "y": 1.0}
@@ -213,3 +216,95 @@ def test_in_ir_measures_a_null_is_nan_and_the_mean_is_over_the_rest() -> None:
     with pytest.warns(gg.GoodgainNotice, match="no query has a document with a grade"):
         means = ir_measures.calc_aggregate(measures[:1], {"q": {"a": 1}}, {"q": {"x": 1.0}})
     assert math.isnan(means[measures[0]])
+
+
+def test_pyterrier_shows_nan_and_never_a_mean_with_0_for_null() -> None:
+    """It averages by itself; its values of queries have NaN, which pandas leaves out of a mean."""
+    pt = pytest.importorskip("pyterrier")
+    frame = pl.DataFrame(
+        [(query, doc, score) for query, docs in RANKINGS.items() for doc, score in docs.items()],
+        schema=["qid", "docno", "score"],
+        orient="row",
+    ).to_pandas()
+    labels = [(query, doc, label) for query, docs in GRADES.items() for doc, label in docs.items()]
+    qrels = pl.DataFrame(labels, schema=["qid", "docno", "label"], orient="row").to_pandas()
+    topics = qrels[["qid"]].drop_duplicates().assign(query="any")
+    asked = ([pt.Transformer.from_df(frame)], topics, qrels, [gg.GradedP @ 2])
+    assert math.isnan(pt.Experiment(*asked)["GradedP@2"].item())
+    values = pt.Experiment(*asked, perquery=True).set_index("qid")["value"]
+    assert math.isnan(values["none_graded"])
+    assert values.mean() == pytest.approx(0.5 / 3)
+
+
+@pytest.mark.parametrize("name", ["graded_p@2", "gradedp@2", "GradedP@2"])
+def test_ranx_and_pytrec_eval_refuse_them(name: str) -> None:
+    from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+
+    with pytest.raises(Exception, match=r"(?i)not supported|unknown|metric"):
+        ranx.evaluate(ranx.Qrels(GRADES), ranx.Run(RANKINGS), name, make_comparable=True)
+    with pytest.raises(ValueError, match=r"(?i)unsupported"):
+        RelevanceEvaluator(GRADES, {name.lower().replace("@", "_")})
+
+
+OTHER = RANKINGS | {"none_graded": {"z": 1.0}, "graded": {"b": 2.0, "a": 1.0}}
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_compare_leaves_out_and_counts_pairs_with_a_null_on_either_side() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2: 1 query left out of its rows"):
+        found = gg.compare(GRADES, {"one": RANKINGS, "other": OTHER}, "GradedP@2 GradedP@1 P@2")
+    rows = {row["measure"]: row for row in found.pairs.to_dicts()}
+    assert {name: row["queries"] for name, row in rows.items()} == {"GradedP@2": 3, "GradedP@1": 3, "P@2": 4}
+    assert rows["GradedP@2"]["mean"] == pytest.approx(0.5 / 3)
+    assert rows["GradedP@1"]["difference"] == pytest.approx(-1 / 3)
+    assert found.means.filter(measure="GradedP@2").get_column("queries").to_list() == [3, 3]
+    nulls = found.values.filter(pl.col("value").is_null())
+    assert nulls.select("query_id", "measure", "system").rows() == [
+        ("none_graded", "GradedP@2", "one"),
+        ("none_graded", "GradedP@1", "one"),
+    ]
+    assert "| GradedP@2 ↑ (3 queries) |" in found.to_text("markdown")
+    assert "| P@2 ↑ |" in found.to_text("markdown")
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2: (4|3) queries left out"):
+        none = gg.compare(GRADES, {"one": RANKINGS, "other": {q: {"u": 1.0} for q in GRADES}}, "GradedP@2")
+    assert none.pairs.select("queries", "verdict").row(0) == (0, None)
+
+
+def test_a_null_stays_null_in_every_output(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "ungraded"
+    arguments = ["evaluate", folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2", "-q"]
+    done = run_command(*arguments)
+    assert "none_graded\tGradedP@2\t–\n" in done.stdout
+    assert "all\tGradedP@2\t0.3750\n" in done.stdout
+    assert "without_value=GradedP@2:1 " in done.stderr
+    lines = [json.loads(line) for line in run_command(*arguments, "-o", "jsonl").stdout.splitlines()]
+    assert {"query_id": "none_graded", "measure": "GradedP@2", "value": None} in lines
+    assert {"query_id": "all", "measure": "GradedP@2", "value": 0.375, "queries": 4} in lines
+    assert {"query_id": "all", "measure": "P@2", "value": 0.2} in lines
+    table = run_command(*arguments, "-o", "table").stdout
+    assert "0.3750 (4)" in table
+    assert "(n): the mean is over the n queries that have a value." in table
+    scores = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2")
+    assert (scores.num_queries, scores["GradedP@2"]) == ({"GradedP@2": 4, "P@2": 5}, 0.375)
+
+
+#: The table of the folder's README: measure -> gains, never_searched, none_graded, nothing_good, sparse.
+WORKED = {
+    "GradedP@2": (1 / 2, 0, None, 0, 1),
+    "GradedAP@2": (1, 0, None, 0, 1 / 2),
+    "GradedRR@2": (1, 0, None, 0, 1 / 2),
+    "GradedCG@2": (1, 0, None, 0, 1),
+    "GradedDCG@2": (1, 0, None, 0, 1 / math.log2(3)),
+    "GradednDCG@2": (1, 0, None, 0, 1 / math.log2(3)),
+    "GradednDCG(ideal='ranking')@2": (1 / (3 + 1 / math.log2(3)), 0, None, 0, 1 / (1 + 2 * math.log2(3))),
+    "GradedP@5": (2 / 3, 0, 1, 0, 2 / 3),
+    "GradedRR@5": (1, 0, 1 / 3, 0, 1 / 2),
+    "GradedAP@5": ((1 + 2 / 3) / 2, 0, 1 / 3, 0, (1 / 2 + 2 / 5) / 2),
+}
+
+
+@pytest.mark.parametrize("measure", WORKED)
+def test_the_case_worked_by_hand(measure: str) -> None:
+    folder = ROOT / "qrels_examples" / "ungraded"
+    found = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", measure).per_query.get_column("value").to_list()
+    assert found == [None if value is None else pytest.approx(value) for value in WORKED[measure]]
