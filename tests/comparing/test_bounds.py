@@ -28,6 +28,7 @@ BOUNDED = (
     "NumUnique NumGood@2 NumDup P@1 P@3 P(rel=2)@2 RR RR@2 RR(rel=2) Success@1 Success(rel=2)@3 SetP NumRet NumRet(rel=2) "
     "RBP(rel=1) RBP(rel=2,p=0.5) RankDCG RankDCG@2 RankDCG(dcg='exp-log2')@3"
 )
+SOME = "CG SRE(rel=1)@2 AvgGain@1 P@2 RR NumRet(rel=2) RankDCG(dcg='exp-log2')@3"
 UNBOUNDED = (
     "nDCG@3 R@3 AP Rprec SetR SetF nCG nDCGG IterationsForAllGoodResults NumUnjudged Judged Fallout@3 P(judged_only=True)@3 "
     "GradedP@3 GradedRR@3 GradedCG@3 NumRel RankIDCG Unjudged@3"
@@ -82,7 +83,7 @@ def test_every_measure_whose_declaration_has_a_rule_is_tried_here() -> None:
 
 
 @quiet
-@pytest.mark.parametrize("seed", range(how_many(3, full=60)))
+@pytest.mark.parametrize("seed", range(how_many(2, full=60)))
 def test_no_labels_of_unjudged_results_give_a_value_beyond_its_bounds_and_some_reach_them(seed: int) -> None:
     random = Random(seed)
     qrels, run = make_qrels(random, ["q"]), make_run(random, ["q"])
@@ -94,7 +95,7 @@ def test_no_labels_of_unjudged_results_give_a_value_beyond_its_bounds_and_some_r
 
 
 @quiet
-@pytest.mark.parametrize("seed", range(how_many(3, full=60)))
+@pytest.mark.parametrize("seed", range(how_many(2, full=60)))
 def test_no_labels_give_a_difference_beyond_its_bounds_and_some_reach_them(seed: int) -> None:
     random = Random(1000 + seed)
     qrels, runs = make_qrels(random, ["q"]), {name: make_run(random, ["q"]) for name in ("a", "b")}
@@ -115,13 +116,13 @@ def test_bounds_of_many_queries_are_the_means_of_theirs(seed: int) -> None:
     random = Random(2000 + seed)
     queries = [f"q{k}" for k in range(4)]
     qrels, runs = make_qrels(random, queries), {name: make_run(random, queries) for name in ("a", "b")}
-    whole = gg.compare(qrels, runs, BOUNDED, bounds=True, resamples=9).pairs
+    whole = gg.compare(qrels, runs, SOME, bounds=True, resamples=9).pairs
     largest = {"z": {"z": 3}}  # the largest label is that of all qrels
     parts = [
         gg.compare(
             {query: qrels[query]} | largest,
             {name: run.filter(query_id=query) for name, run in runs.items()},
-            BOUNDED,
+            SOME,
             bounds=True,
             resamples=9,
         ).pairs

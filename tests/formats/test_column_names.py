@@ -21,7 +21,7 @@ from tests.cli.test_command_line import goodgain
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
 RUN = pl.DataFrame(
-    {"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "u", "b", "a"], "rank": [1, 2, 1, 2], "score": 1.5}
+    {"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "c", "b", "a"], "rank": [1, 2, 1, 2], "score": 1.5}
 )
 LABELS = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "relevance": [3, 2, 0]})
 MEASURES = "CG@1 CG@2 SRR nDCG@10 RR@10"

@@ -166,7 +166,7 @@ def list_shares(coverages: pl.DataFrame) -> str:
     return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
 
 
-def warn_if_low(coverage: Coverage) -> None:
+def _warn_if_low(coverage: Coverage) -> None:
     """Give a notice where too few results have a label to trust a small difference."""
     if coverage.share is not None and coverage.share < LOW_COVERAGE:
         notice(
@@ -178,8 +178,6 @@ def warn_if_low(coverage: Coverage) -> None:
 
 def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = True) -> None:
     """Give a notice where values mean less than they seem to; `low=False` leaves that of a low coverage to the caller."""
-    if low:
-        warn_if_low(coverage)
     if coverage.renumbered:
         notice(
             f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "
@@ -197,3 +195,5 @@ def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = Tr
             f"no query of the run is in the qrels (the run has {run_example!r}, the qrels have {qrels_example!r}): every "
             "value is that of a system that never searched; check the query ids"
         )
+    if low:
+        _warn_if_low(coverage)
