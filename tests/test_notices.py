@@ -110,7 +110,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
 @pytest.mark.parametrize("case", CALLS)
 def test_a_notice_is_given_once_a_call_and_subject(case: str) -> None:
     call, wanted = CALLS[case]
-    _, told = notices_of(call)
+    _, told = notices_of(call, coverage=True)
     assert [text[: len(begin)] for text, begin in zip(told, wanted, strict=True)] == wanted
 
 

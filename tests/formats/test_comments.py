@@ -23,7 +23,7 @@ from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import EVERYTHING
 
-QRELS = {f"q{query}": {"a": 3, "b": 2, f"c#{query}": 2, "d": 0} for query in range(1, 7)}
+QRELS = {f"q{query}": {"a": 3, "b": 2, f"c#{query}": 2, "d": 0, "x#": 0} for query in range(1, 7)}
 MEASURES = "CG@2 SRE SRR NumResults nDCG@10 RR@10 AP"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
