@@ -49,6 +49,10 @@ _ELSEWHERE = {
     r"num_rel_ret": "NumRelRet",
     r"r_?precision": "Rprec",
     r"hit_?rate|hits?": "Success@10",
+    r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} where all results are judged",
+    r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
+    r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
+    r"ndcg\(d\)@(?P<k>\d+)": "GradednDCG@{k}",
 }
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
