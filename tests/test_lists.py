@@ -13,13 +13,13 @@ from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, find_pa
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.ranked import HOSTLESS_MEASURES, RANKED_MEASURES
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.traces import formats
 from tests.dedup import pairs_web, pairs_work
 from tests.dedup.writing import Pair
 from tests.support import oracle, ranking_oracle
-from tests.support.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER
+from tests.support.ranking_cases import BY_GDEVAL, GRADED, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER
 from tests.support.ranking_cases import HOSTLESS as CASES
 from tests.support.tables import ROOT
 from tests.traces.expected import EXPECTED, NOT_RECORDED
@@ -64,7 +64,7 @@ def test_every_measure_has_a_formula_in_the_oracle() -> None:
     )
 
 
-HOSTLESS = [declared.name for declared in RANKED_MEASURES.values() if declared.family == "ranked"]
+HOSTLESS = [*HOSTLESS_MEASURES]
 
 
 def test_every_measure_that_no_host_has_is_exported() -> None:
@@ -79,14 +79,14 @@ def test_every_measure_that_no_host_has_is_exported() -> None:
 def test_every_measure_that_no_host_has_has_a_formula_in_the_ranking_oracle() -> None:
     same_names(
         HOSTLESS,
-        ranking_oracle.HOSTLESS,
+        ranking_oracle.HOSTLESS | ranking_oracle.GRADED,
         "tests/support/ranking_oracle.py has no formula for {0}: add it to HOSTLESS",
         "tests/support/ranking_oracle.py has a formula for {0}, which is not a measure: remove it",
     )
 
 
 def test_every_measure_over_one_ranking_is_held_against_the_oracle() -> None:
-    held = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *CASES]
+    held = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *CASES, *GRADED]
     same_names(
         RANKED_MEASURES,
         (str(measure.__name__) for measure in held),

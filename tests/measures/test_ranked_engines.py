@@ -16,6 +16,7 @@ from tests.support.counts import some_of
 from tests.support.ranking_cases import (
     BY_GDEVAL,
     FRACTIONAL,
+    GRADED,
     HOSTLESS,
     JUDGED_ONLY,
     WHOLE,
@@ -24,7 +25,7 @@ from tests.support.ranking_cases import (
     make_case,
 )
 
-ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *HOSTLESS]
+ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *HOSTLESS, *GRADED]
 CASE = make_case(Random(17), queries=40, labels=(*WHOLE, -1, *FRACTIONAL))
 
 

@@ -100,7 +100,7 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
 def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
     with pytest.warns(gg.GoodgainNotice, match="agent: no query of the run is in the qrels"):
         found = gg.curve({"q": {"a": 3}}, {"agent": {"other": {"a": 1.0}}}, "CG")
-    assert found.rows() == [("agent", "CG", 1, 0.0, 0, 1, 0.0, 0.0)]
+    assert found.rows() == [("agent", "CG", 1, 0.0, 0, 1, 0.0, 0.0, None)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from goodgain.cli.options import plot_option
-from goodgain.cli.systems import Reading, check_plot, open_systems, rows_option, runs_argument
+from goodgain.cli.systems import Reading, bounds_option, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
 from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
@@ -56,6 +56,7 @@ def compare_options(command: Command) -> Command:
         click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
         rows_option,
         plot_option,
+        bounds_option,
         click.option("--provider", help="The provider of ir_measures for the classic measures."),
     ]
     for option in reversed(options):

@@ -71,8 +71,8 @@ def curve(
     """Print the mean of each measure at every iteration: at i it is what evaluate prints for CG@i.
 
     QRELS and RUN are what evaluate takes; NAME=RUN names a system. Every mean is over all queries of the qrels: a query
-    that has stopped goes on with empty iterations. "searching" is the number of queries that still searched. A terminal
-    also shows each curve as a line of small bars.
+    that has stopped goes on with empty iterations. "searching" is the number of queries that still searched, "coverage" the
+    judged share of the results that were new at this iteration. A terminal also shows each curve as a line of small bars.
     """
     check_plot(plot, qrels, runs)
     reading = reading_of(options)
@@ -90,10 +90,12 @@ def curve(
 
 
 def _print_tables(frame: pl.DataFrame, *, rows: str, places: int) -> None:
-    points = frame.select("system", "measure", "iteration", "mean", "searching").rows()
-    values = [Value(None, f"{measure}@{i}", system, mean) for system, measure, i, mean, _ in points]
-    first = points[0][1]  # every measure has the same numbers of queries
-    values += [Value(None, f"searching@{i}", system, n) for system, measure, i, _, n in points if measure == first]
+    rows_of = list(frame.iter_rows())
+    values = [Value(None, f"{measure}@{i}", system, mean) for system, measure, i, mean, *_ in rows_of]
+    first = rows_of[0][1]  # every measure has the same numbers of queries
+    for name in ("searching", "coverage"):
+        columns_of = frame.filter(measure=first).select("iteration", "system", name).iter_rows()
+        values += [Value(None, f"{name}@{i}", system, value) for i, system, value in columns_of]
     print_values(values, output_format="table", rows=rows, places=places, by_query=False)
     if sys.stdout.isatty():
         print_sparklines(frame, places)

@@ -20,6 +20,7 @@ from goodgain.formats.qrels import load_qrels
 
 __all__ = [
     "Reading",
+    "bounds_option",
     "check_plot",
     "find_systems",
     "name_systems",
@@ -36,6 +37,11 @@ rows_option = click.option(
     default=ROWS[0],
     show_default=True,
     help="What the rows of the table of means are.",
+)
+bounds_option = click.option(
+    "--bounds",
+    is_flag=True,
+    help="Also print how far results without a judgment could move a value, with labels from 0 to the largest one.",
 )
 
 

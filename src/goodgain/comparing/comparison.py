@@ -9,6 +9,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.batches.run_file import open_run_and_qrels
+from goodgain.comparing.bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.caveats import Facts, list_caveats
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import Layout
@@ -17,6 +18,7 @@ from goodgain.comparing.matching import (
     add_context,
     build_matrices,
     keep_complete_queries,
+    tabulate_coverage,
     tabulate_means,
     tabulate_systems,
     tabulate_values,
@@ -54,6 +56,8 @@ class Comparison(Findings):
     Attributes:
         systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
             (judged share of unique results; null without results).
+        coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall and
+            of those that each iteration found first; null where there are none.
         means: measure, better (`up`, `down`, null), system, mean, queries.
         pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
@@ -63,6 +67,9 @@ class Comparison(Findings):
             where the difference is significant, `unclear` where it is not, `equal` where all differences are zero, null
             where there is no query. A measure without a better direction has no verdict, wins, ties and losses. A p that
             does not exist is null.
+            With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged results
+            give the difference the opposite sign, or any sign where it is 0; null for a measure without bounds. `means` has
+            least and most then, too.
         values: query_id, measure, system, value: the values that were tested.
         baseline: the system that all others are compared with; None where all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
@@ -110,6 +117,7 @@ def compare(
     alpha: float = 0.05,
     order: str = "seen",
     provider: str | None = None,
+    bounds: bool = False,
     columns: Columns | None = None,
 ) -> Comparison:
     """Compare two or more systems on any measures, ours and those of ir_measures.
@@ -129,6 +137,9 @@ def compare(
             is the level of the interval.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures for the classic measures.
+        bounds: also give the least and the most that means and differences could be with other labels for the results
+            that have none, from 0 to the largest label of the qrels, each document one label for all systems. For
+            measures that are computed here and only rise with a label. Runs are read into memory.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
@@ -156,18 +167,22 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
+    scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
-    found = compare_pairs(matched, names, pairs, settings)
-    notes = _list_notes(asked, full, matched, about)
+    means, found = tabulate_means(matched, names), add_context(compare_pairs(matched, names, pairs, settings), about)
+    if bounds:
+        means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
+    shares = tabulate_coverage(scores)
+    notes = _list_notes(asked, full, matched, about, shares)
     for sentence in notes:
         notice(sentence)
     return Comparison(
         systems=about,
-        means=tabulate_means(matched, names),
-        pairs=add_context(found, about),
+        coverage=shares,
+        means=means,
+        pairs=found,
         values=tabulate_values(scores, asked),
         baseline=baseline,
         notes=notes,
@@ -210,15 +225,28 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
 
 
 def _score_systems(
-    runs: Mapping[str, Any], qrels: Qrels, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
-) -> dict[str, Scores]:
+    runs: Mapping[str, Any],
+    qrels: Qrels,
+    measures: list[ir_measures.Measure],
+    columns: Columns | None,
+    *,
+    order: str,
+    provider: str | None,
+    bounds: bool,
+) -> tuple[dict[str, Scores], dict[str, Reach]]:
+    """Return the scores of each system, and with bounds what its unjudged results could add to them."""
     scores: dict[str, Scores] = {}
+    reaches: dict[str, Reach] = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
                 searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-                scores[name] = score_run(judged, searched, measures, **options)
-    return scores
+                scores[name] = score_run(
+                    judged, searched, measures, order=order, provider=provider, bounds=bounds, low=False
+                )
+                if bounds:
+                    reaches[name] = find_reach(scores[name], searched, judged, measures, order=order)
+    return scores, reaches
 
 
 def _list_notes(
@@ -226,14 +254,15 @@ def _list_notes(
     full: Mapping[str, Matrix],
     matched: Mapping[str, Matched],
     systems: pl.DataFrame,
+    coverage: pl.DataFrame,
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
     lower = [str(measure) for measure in asked if direction(measure) == "down"]
-    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, left_out)))
+    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, coverage, left_out)))
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
-    of_run = ("absent_from_run", "without_judgments", "unjudged")
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged")
     first = next(iter(scores.values())).signature
     return {name: value for name, value in first.items() if name not in of_run} | settings._asdict()

@@ -12,9 +12,9 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.caveats import LOW_COVERAGE
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.significance import run_t_test
+from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import direction, parse_measure
 

@@ -45,6 +45,7 @@ _COLUMNS = {
     "queries": pl.Int64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "coverage": pl.Float64,
 }
 
 #: Values of queries that are resampled together, 8 bytes each: 80 MB. More of them share their random draws.
@@ -81,7 +82,8 @@ def curve(
         system, measure, iteration (1..upto), mean (null where a query has no finite value), searching: the number of
         judged queries that have this iteration, those whose N is at least i; queries: that of all judged queries; low
         and high: the bootstrap percentile interval of the mean over queries, drawn as `compare` draws its own (null where
-        the mean is, or without resamples). Whether two systems differ is not seen by their intervals: `compare` tests it.
+        the mean is, or without resamples); coverage: the judged share of the results that this iteration found first, null
+        where it found none. Whether two systems differ is not seen by their intervals: `compare` tests it.
 
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, or an option is out of its range.
@@ -173,6 +175,7 @@ class _Point(NamedTuple):
     iteration: int
     mean: float | None
     searching: int
+    coverage: float | None
     values: Vector
 
 
@@ -181,13 +184,14 @@ def _list_points(
 ) -> Iterator[_Point]:
     """Yield the points of one system, iteration by iteration: the values of one iteration are in memory at a time."""
     lengths = _get_lengths(counts)
+    shares = dict(measure_coverage(counts).tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
         values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
         searching = int((lengths >= i).sum())
         for measure in measures:
             column = values.get_column(str(measure(cutoff=i)))
             missing = column.cast(pl.Float64).fill_null(float("nan"))
-            yield _Point(name, str(measure), i, average_queries(column), searching, missing.to_numpy())
+            yield _Point(name, str(measure), i, average_queries(column), searching, shares.get(i), missing.to_numpy())
 
 
 def _group_points(points: Iterable[_Point]) -> Iterator[list[_Point]]:
@@ -212,4 +216,4 @@ def _list_rows(points: Sequence[_Point], settings: Settings) -> Iterator[tuple[A
             values, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
         )
     for point, lowest, highest in zip(points, low, high, strict=True):
-        yield *point[:-1], queries, lowest, highest
+        yield *point[:-2], queries, lowest, highest, point.coverage
