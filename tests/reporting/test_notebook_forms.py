@@ -83,7 +83,7 @@ def test_a_ledger_stays_a_frame_and_is_shown_with_bars() -> None:
     assert shown.frame is ledger
     found = Reader(shown._repr_html_())
     assert found.rows[0] == ["results", *ledger.columns]
-    assert found.rows[2][1:] == ["q1", "2", "4", "2", "2", "1", "3", "0", "yes", "0.4286"]
+    assert found.rows[2][1:] == ["q1", "2", "4", "2", "2", "1", "3", "0", "yes", "0.4286", "1"]
     assert found.labels[1] == "1 new, good; 1 new, not good; 0 new, unjudged; 2 repeated"
     widths = [float(width) for width in re.findall(r'<rect x="[\d.]+" y="1" width="([\d.]+)"', shown._repr_html_())]
     assert widths[4:8] == [32.0, 32.0, 0.0, 64.0]  # 160 is five results, the most of any row
