@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
+    from goodgain.labelling.labels import label
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.iteration_ledger import ledger
     from goodgain.reporting.judged_shares import coverage
@@ -76,6 +77,7 @@ _LATER = (
     | {
         "coverage": "goodgain.reporting.judged_shares",
         "curve": "goodgain.reporting.iteration_curves",
+        "label": "goodgain.labelling.labels",
         "ledger": "goodgain.reporting.iteration_ledger",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
@@ -147,6 +149,7 @@ __all__ = [
     "deduplicate",
     "evaluate",
     "flatten",
+    "label",
     "ledger",
     "nCG",
     "nDCG",

@@ -10,11 +10,12 @@ import click
 
 from goodgain.cli.systems import Reading, bounds_option, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
-from goodgain.comparing.comparison import Comparison, compare, direction
+from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.grids import Layout
 from goodgain.comparing.tables import render_on_terminal
 from goodgain.errors import notice
+from goodgain.measures.ranked import find_direction
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options"]
 
@@ -111,7 +112,7 @@ def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
     """Print the outcome of each line on stderr, and return whether all of them hold."""
     for line in lines:
         if forbids_improvement(line):
-            better = "higher" if direction(line.measure) == "up" else "lower"
+            better = "higher" if find_direction(line.measure) == "up" else "lower"
             notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
     outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:

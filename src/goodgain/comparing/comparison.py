@@ -34,9 +34,9 @@ from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.ranked import find_declaration
+from goodgain.measures.ranked import find_direction
 
-__all__ = ["Comparison", "compare", "direction"]
+__all__ = ["Comparison", "compare"]
 
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -161,7 +161,7 @@ def compare(
     needed = parse_measures([*asked, NumIter, NumResults])
     scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
     full = build_matrices(scores, needed)
-    matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
+    matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
     means, found = tabulate_means(matched, names), add_context(compare_pairs(matched, names, pairs, settings), about)
     if bounds:
@@ -180,12 +180,6 @@ def compare(
         notes=notes,
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
-
-
-def direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows."""
-    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
-    return "up" if declared is None else declared.better
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
@@ -268,7 +262,7 @@ def _list_notes(
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    lower = [str(measure) for measure in asked if direction(measure) == "down"]
+    lower = [str(measure) for measure in asked if find_direction(measure) == "down"]
     return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, coverage, left_out)))
 
 
