@@ -195,6 +195,19 @@ def test_a_document_of_both_systems_has_one_label_for_both() -> None:
     ]
 
 
+@quiet
+def test_where_all_results_are_judged_or_there_are_none_nothing_can_move() -> None:
+    qrels = {"q": {"a": 2, "b": 0}, "r": {"a": 1}}
+    runs: Mapping[str, Any] = {
+        "all": {"q": {"b": 2.0, "a": 1.0}, "r": {"a": 1.0}},
+        "some": {"q": {"a": 1.0}},
+        "none": pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["-"]}),
+    }
+    for row in gg.compare(qrels, runs, BOUNDED, bounds=True, resamples=9).pairs.to_dicts():
+        assert [row["least"], row["most"]] == pytest.approx([row["difference"]] * 2, abs=1e-15)
+        assert not row["can_turn"]
+
+
 def test_labels_by_iteration_and_geometric_means_have_no_bounds() -> None:
     qrels = pl.DataFrame({"query_id": ["q"], "iteration": ["1"], "doc_id": ["a"], "relevance": [1.0]})
     judged = gg.read_qrels(qrels, labels="iteration")

@@ -53,6 +53,11 @@ class Scores:
 
         Raises:
             InputError: the scores were made without `bounds=True`.
+
+        >>> import goodgain
+        >>> run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0, "e": -1.0}}
+        >>> goodgain.evaluate({"q": {"a": 2, "b": 0, "c": 0, "d": 0}}, run, "P@5 R@5", bounds=True).bounds
+        {'P@5': (0.2, 0.4), 'R@5': None}
         """
         if self._most is None:
             raise InputError("these scores have no bounds; ask for them: evaluate(..., bounds=True)")
@@ -82,7 +87,7 @@ class Scores:
 
     @cached_property
     def num_queries(self) -> dict[str, int]:
-        """Measure by name -> the number of queries that have a value."""
+        """Measure by name -> the number of queries that have a value, over which its mean is taken."""
         counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
         return {name: counts.get(name, 0) for name in self.means}
 
