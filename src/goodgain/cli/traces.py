@@ -41,10 +41,10 @@ _POLICIES = ("standard", "id", "strict", "content")
 )
 @click.option(
     "--turns",
-    type=click.Choice(["last", "all"]),
+    type=click.Choice(["last", "searching", "all"]),
     default="last",
     show_default=True,
-    help="Which turns of a conversation are queries.",
+    help="Which turns of a conversation are queries; searching: the last one that searched.",
 )
 @click.option("--iteration", type=click.Choice(["step", "call"]), help="What an iteration is. Default: a step.")
 @click.option(
@@ -60,6 +60,7 @@ _POLICIES = ("standard", "id", "strict", "content")
     show_default=True,
     help="A search whose results the log lacks.",
 )
+@click.option("--strict", is_flag=True, help="What is not understood is an error, also in traces with searches.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @errors_option
 def convert(

@@ -24,7 +24,7 @@ from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_sys
 from goodgain.traces.reading.options import QueryId, ReadOptions
 from goodgain.traces.reading.pieces import Paths, Piece, Task, find_trace_files, plan_tasks, read_head_and_format
 from goodgain.traces.reading.rows import ResultRows, concat_results
-from goodgain.traces.reading.searches import UnrecordedError, check_blank, read_queries
+from goodgain.traces.reading.searches import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate
@@ -62,7 +62,7 @@ class TraceBatch(NamedTuple, Generic[Value]):
 def read_traces(
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the name that readers of files have for it everywhere
-    turns: Literal["last", "all"] = "last",
+    turns: Literal["last", "searching", "all"] = "last",
     iteration: Literal["step", "call"] | None = None,
     tools: ToolPredicate | Collection[str] | str | None = None,
     parse: Parse | None = None,
@@ -71,6 +71,7 @@ def read_traces(
     unrecorded: Literal["raise", "empty", "skip"] = "raise",
     errors: Literal["raise", "skip"] = "raise",
     reranked: bool = False,
+    strict: bool = False,
     tag: str | None = None,
     jobs: int = 1,
     report: Callable[[Summary], object] | None = None,
@@ -80,15 +81,18 @@ def read_traces(
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
         format: the name of a format, or auto: found from the first 256 KiB of each file.
-        turns: last: the last turn of a trace is the query; all: each turn is one, named `<query_id>_<turn>`.
+        turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
+            query, named `<query_id>_<turn>`.
         iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
-        tools: which tools are searches: names, or a function of a name; None: names with search or retrieve in them.
+        tools: which tools are searches: names, or a function of a name; None: by a table of known names, and else names
+            with search or retrieve in them.
         parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
         query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
         citations: count what an answer cites as results of a search that does not record its own.
         unrecorded: searches whose results the log lacks: raise, empty (found nothing), skip (leave the iteration out).
         errors: raise, or skip (traces that cannot be read are left out, and reported in a notice).
         reranked: a reranker's list replaces its retriever's.
+        strict: what is not understood is an error also in a trace that has searches, instead of a notice.
         tag: the name of the system; None: what the log names.
         jobs: processes that read side by side. With more than one, the calling script needs
             `if __name__ == "__main__":`, and functions must be importable.
@@ -118,7 +122,7 @@ def read_traces(
     """
     options = ReadOptions(
         format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
-        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, tag=tag,
+        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag,
     )  # fmt: skip
     summary = Summary()
     frames = list(read_batches(paths, options, ResultRows.to_frame, summary, jobs=jobs))
@@ -296,6 +300,8 @@ def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterato
             trace.unknown += source.take_unknown()
             yield trace, trace_format, source.bytes_read
         for unknown in source.take_unknown():  # items behind the last trace
+            if options.strict:
+                raise make_strict_error(unknown)
             summary.count_unknown(unknown.what, format_place(unknown.at))
         if not count and summary.errors == errors and piece.span is None:
             raise InputError(
