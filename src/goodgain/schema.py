@@ -41,6 +41,7 @@ RESULTS = Table(
     {
         "query_id": nw.String(),
         "system": nw.String(),
+        "replicate": nw.String(),
         "turn": nw.Int64(),
         "iteration": nw.Int64(),
         "search": nw.Int64(),
@@ -58,7 +59,7 @@ RESULTS = Table(
         "status": nw.String(),
     },
     optional=frozenset(
-        {"system", "turn", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields"}
+        {"system", "replicate", "turn", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields"}
         | {"call_id", "search_query", "status"}
     ),
 )

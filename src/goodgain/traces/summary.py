@@ -127,7 +127,11 @@ class Summary(msgspec.Struct):
         which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
         return (
             f"{used} of {used + self.searches_elsewhere} searches stand in {which}; turns='all' counts the others"
-            + (f"; queries that searched in earlier turns only: {self.searched_elsewhere}" if self.searched_elsewhere else "")
+            + (
+                f"; queries that searched in earlier turns only: {self.searched_elsewhere}"
+                if self.searched_elsewhere
+                else ""
+            )
         )
 
     def give_notices(self) -> None:
