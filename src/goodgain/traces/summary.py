@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import msgspec
 
 from goodgain.errors import notice
 from goodgain.traces.tools import describe_tool, is_known_tool
 
-__all__ = ["Summary"]
+__all__ = ["RunName", "Summary"]
 
 #: Errors that a notice quotes; the others are counted.
 _MAX_ERRORS_SHOWN = 5
 #: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
 _MAX_KINDS = 10_000
+
+
+class RunName(NamedTuple):
+    """The run that a query belongs to: its system, and which of several runs of the system it is."""
+
+    system: str | None = None
+    replicate: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The run in one word, as `--system` takes it: `agent`, or `agent-2` for its second run."""
+        return "-".join(part for part in self if part)
 
 
 class Summary(msgspec.Struct):
@@ -31,7 +44,7 @@ class Summary(msgspec.Struct):
     iterations: int = 0
     searches: Counter[str] = msgspec.field(default_factory=Counter)
     skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
-    systems: Counter[str] = msgspec.field(default_factory=Counter)
+    systems: Counter[RunName] = msgspec.field(default_factory=Counter)
     results: int = 0
     empty: int = 0
     failed: int = 0
@@ -96,8 +109,9 @@ class Summary(msgspec.Struct):
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
-        if any(self.systems):
-            lines.append(f"queries by system: {_format_counts(self.systems)}")
+        if any(name.label for name in self.systems):
+            by_label = Counter({name.label: count for name, count in self.systems.items()})
+            lines.append(f"queries by system: {_format_counts(by_label)}")
         if self.searches_elsewhere:
             lines.append(self._describe_elsewhere())
         if self.without_search:

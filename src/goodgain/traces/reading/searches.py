@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn, UnknownItem
+from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.traces.reading.costs import CostMeter
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.summary import Summary
 from goodgain.traces.tool_outputs.objects import join_texts
@@ -25,13 +26,15 @@ _ANSWER_REMEDY = "was the log cut off before the answer?"
 class Query(NamedTuple):
     """One turn of a trace that is scored, with its iterations in order and the searches of each.
 
-    `left_out`: whether iterations were left out, as their results are not recorded.
+    `left_out`: whether iterations were left out, as their results are not recorded. `spent`: what each iteration cost
+    and, behind these, what was spent after the last; empty where costs were not asked for.
     """
 
     turn: Turn
     own_id: str | None
     iterations: list[list[SearchCall]]
     left_out: bool
+    spent: list[Usage]
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
@@ -97,9 +100,12 @@ def make_strict_error(unknown: UnknownItem) -> InputError:
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     is_search = options.is_search_tool
     iterations: list[list[SearchCall]] = []
+    meter = CostMeter(turn) if options.costs else None
     skipped = unparsed = 0
     for step in turn.steps:
         summary.steps += 1
+        if meter is not None:
+            meter.add(step)
         searches: list[SearchCall] = []
         for call in step.calls:
             if not _is_search(call, options, is_search):
@@ -112,6 +118,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             searches.append(search)
         if not searches:
             continue
+        before = len(iterations)
         # A step with an unparsed search stays an iteration; with one unrecorded and 'skip', all of it is left out,
         # as its results would be incomplete.
         for group in [searches] if iteration == "step" else [[search] for search in searches]:
@@ -121,6 +128,8 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
                 skipped += 1
             else:
                 iterations.append(group)
+        if meter is not None:
+            meter.end_iterations(len(iterations) - before)
     summary.iterations += len(iterations)
     if not iterations and not skipped:
         summary.without_search += 1
@@ -129,7 +138,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.unparsed_queries += unparsed > 0
     # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
-    return Query(turn, own_id, iterations, skipped > 0)
+    return Query(turn, own_id, iterations, skipped > 0, [] if meter is None else [*meter.iterations, meter.rest])
 
 
 def _check_understood(trace: Trace, turn: Turn) -> None:
