@@ -46,6 +46,7 @@ from goodgain.measures.values import (
     running_values,
 )
 from goodgain.ranking.flattening import check_order
+from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
 
 __all__ = [
@@ -116,6 +117,7 @@ def score_run(
         if found is None:  # outside the handler: the error would hold all of the first attempt
             found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
     warn_if_misleading(found.coverage, labels=judged.labels)
+    warn_of_url_variants(searched, judged)
     values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | aggregate_values(sorted_measures.ranked, values)
     means |= {str(measure): average_queries(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
@@ -338,6 +340,7 @@ def ledger(
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_of_url_variants(searched, judged)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from multiprocessing import get_context
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import polars as pl
 
@@ -66,7 +66,15 @@ class TraceBatch(NamedTuple, Generic[Value]):
     notices: list[str]
 
 
-def read_traces(
+@overload
+def read_traces(paths: Paths, *, costs: Literal[True], **options: Any) -> tuple[pl.DataFrame, pl.DataFrame]: ...
+
+
+@overload
+def read_traces(paths: Paths, *, costs: Literal[False] = ..., **options: Any) -> pl.DataFrame: ...
+
+
+def read_traces(  # type: ignore[misc]  # the options are those below: in overloads each would stand three times
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the name that readers of files have for it everywhere
     turns: Literal["last", "searching", "all"] = "last",
