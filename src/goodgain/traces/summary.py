@@ -57,6 +57,8 @@ class Summary(msgspec.Struct):
     passed_over: int = 0
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
     first_unknown: str = ""
+    costs_read: int = 0
+    costs_known: int = 0
     blank: int = 0
     first_blank: str = ""
     unparsed_queries: int = 0
@@ -175,6 +177,11 @@ class Summary(msgspec.Struct):
             notice(
                 f"the answers of tools that do not count as searches look like lists of results: {', '.join(missed)}; "
                 "if one is a search, name all search tools with tools="
+            )
+        if self.costs_read and not self.costs_known:
+            notice(
+                "the traces have no tokens, seconds or prices where their format keeps them: all costs are null; docs/traces "
+                "says which formats have them"
             )
         if self.blank:
             notice(

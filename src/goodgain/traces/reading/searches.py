@@ -138,7 +138,10 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.unparsed_queries += unparsed > 0
     # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
-    return Query(turn, own_id, iterations, skipped > 0, [] if meter is None else [*meter.iterations, meter.rest])
+    spent = [] if meter is None else [*meter.iterations, meter.rest]
+    summary.costs_read += len(spent)
+    summary.costs_known += sum(usage != Usage() for usage in spent)
+    return Query(turn, own_id, iterations, skipped > 0, spent)
 
 
 def _check_understood(trace: Trace, turn: Turn) -> None:
