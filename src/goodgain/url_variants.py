@@ -9,11 +9,13 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.batches.run_file import RunFile
+from goodgain.batches.whole_query_blocks import table_blocks
 from goodgain.dedup.urls import parse_url
 from goodgain.files.opening import compression, open_plain, open_stream
 from goodgain.formats import Qrels, Run
 from goodgain.formats.run import warn_once
 from goodgain.ranking.engines import collect
+from goodgain.schema import RUN
 
 __all__ = ["warn_of_url_variants"]
 
@@ -89,10 +91,8 @@ def _read_some_rows(run: Run | RunFile) -> pl.DataFrame:
         first = nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_SAMPLE)
         return collect(first).cast(pl.String)
     if not run.is_text:
-        block = next(run.blocks(), None)
-        return pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String}) if block is None else (
-            block.run.rows.head(_SAMPLE).select("query_id", "doc_id")
-        )  # fmt: skip
+        _, frame = next(table_blocks(run.path, RUN, rows=_SAMPLE, columns=run.columns))
+        return frame.select("query_id", "doc_id").head(_SAMPLE).cast(pl.String)
     fields = [fields for piece in _read_pieces(run) for line in piece if len(fields := line.split(None, 3)) > 3]
     columns = {"query_id": [_decode(line[0]) for line in fields], "doc_id": [_decode(line[2]) for line in fields]}
     return pl.DataFrame(columns, schema={"query_id": pl.String, "doc_id": pl.String})

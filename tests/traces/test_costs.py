@@ -11,10 +11,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
+from goodgain.cli.program import program
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import convert_traces, read_traces
-from tests.cli.test_command_line import goodgain
 
 from .logs import docs
 
@@ -242,7 +243,12 @@ def test_costs_are_written_beside_the_run(tmp_path: Path) -> None:
         step = {"searches": [search], "output_tokens": 4, "cost": 0.5}
         (tmp_path / f"{name}.jsonl").write_text(_own(step, repeat=1) + _own(step, repeat=2))
     logs = [f"{name}={tmp_path / name}.jsonl" for name in ("a", "b")]
-    goodgain("convert", *logs, "-o", tmp_path / "{system}.run", "--costs", tmp_path / "costs.jsonl")
+    CliRunner().invoke(
+        program,
+        ["convert", *logs, "-o", str(tmp_path / "{system}.run"), "--costs", str(tmp_path / "costs.jsonl")],
+        standalone_mode=False,
+        catch_exceptions=False,
+    )
     rows = [json.loads(line) for line in (tmp_path / "costs.jsonl").read_text().splitlines()]
     assert [(row["query_id"], row["system"], row["replicate"]) for row in rows] == [
         ("q1", "a", "1"), ("q1", "a", "2"), ("q1", "b", "1"), ("q1", "b", "2"),

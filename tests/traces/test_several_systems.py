@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import goodgain as gg
+from goodgain.cli.program import program
 from goodgain.dedup import deduplicate
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import convert_traces, read_results, read_traces, to_run
 from tests.cli.test_command_line import goodgain
+from tests.support.counts import how_many
 
 from .conftest import by_iteration
 from .logs import Call, Story, Turn, docs, inspect_ai, openai_chat
@@ -43,6 +48,14 @@ def logs(tmp_path: Path) -> dict[str, Path]:
 
 def _documents(run: Path) -> list[str]:
     return [line.split()[2] for line in run.read_text().splitlines()]
+
+
+def _run(*arguments: object) -> str:
+    """Run the program in this process, and return what it printed; its notices are tested elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GoodgainNotice)
+        done = CliRunner().invoke(program, list(map(str, arguments)), standalone_mode=False, catch_exceptions=False)
+    return done.stdout + done.stderr
 
 
 JOINT = {
@@ -81,35 +94,38 @@ def test_logs_converted_one_after_the_other_give_the_documents_of_the_first(
     assert _documents(tmp_path / "third.run") == ["https://dw.com/jena", "https://dw.com/ulm"]
 
 
-def test_the_program_converts_together_apart_and_with_earlier_results_and_compare_warns(tmp_path: Path) -> None:
+def _judge(run: Path, qrels: Path) -> Path:
+    """Qrels in which every document of a run is relevant."""
+    pairs = {tuple(line.split()[:3:2]) for line in run.read_text().splitlines()}
+    qrels.write_text("".join(f"{query_id} 0 {doc_id} 3\n" for query_id, doc_id in sorted(pairs)))
+    return qrels
+
+
+def _compare(qrels: Path, old: Path, new: Path) -> dict[str, float]:
+    with pytest.warns(GoodgainNotice) as told:  # of few queries, and of documents that only one system found
+        means = gg.compare(qrels, {"old": old, "new": new}, "NumGood").means
+    assert not [one for one in told if "another spelling" in str(one.message)]
+    return dict(means.select("system", "mean").iter_rows())
+
+
+def test_the_program_converts_together_and_with_earlier_results_and_compare_warns_of_logs_converted_apart(
+    tmp_path: Path,
+) -> None:
     for number in (1, 2):
         _log(tmp_path / "old" / f"q{number}.json", OLD)
         _log(tmp_path / "new" / f"q{number}.json", NEW)
-    old, new = tmp_path / "old", f"new={tmp_path}/new/*.json"  # a pattern behind NAME= is not the shell's
-    together = tmp_path / "together"
-    together.mkdir()
-    goodgain("convert", f"old={old}", new, "-o", together / "{system}.run")
-    (tmp_path / "qrels").write_text(
-        "".join(f"q{n} 0 {url} 3\n" for n in (1, 2) for url in set(_documents(together / "old.run")))
-    )
+    old, new = f"old={tmp_path / 'old'}", f"new={tmp_path}/new/*.json"  # a pattern behind NAME= is not the shell's
+    _run("convert", old, new, "-o", tmp_path / "both-{system}.run")
+    _run("convert", old, "-o", tmp_path / "{system}.run", "--results", tmp_path / "r.jsonl")
+    _run("convert", new, "-o", tmp_path / "{system}.run", "--with", tmp_path / "r.jsonl")
+    _run("convert", new, "-o", tmp_path / "apart-{system}.run")
 
-    goodgain("convert", f"old={old}", "-o", tmp_path / "{system}.run", "--results", tmp_path / "r.jsonl")
-    goodgain("convert", new, "-o", tmp_path / "apart-{system}.run")
-    goodgain("convert", new, "-o", tmp_path / "{system}.run", "--with", tmp_path / "r.jsonl")
-    (tmp_path / "old.qrels").write_text(
-        "".join(f"q{n} 0 {url} 3\n" for n in (1, 2) for url in set(_documents(tmp_path / "old.run")))
-    )
-    for qrels, runs in (
-        ("qrels", [together / "old.run", together / "new.run"]), ("old.qrels", [tmp_path / "old.run", tmp_path / "new.run"]),
-    ):  # fmt: skip
-        out, err = goodgain("compare", tmp_path / qrels, *runs, "-m", "NumGood", "-o", "json")
-        means = {row["system"]: row["mean"] for row in json.loads(out)["means"]}
-        assert means == {"old": 3.0, "new": 2.0}
-        assert "another spelling" not in err
-    apart = tmp_path / "apart-new.run"
-    out, err = goodgain(
-        "compare", tmp_path / "old.qrels", tmp_path / "old.run", f"new={apart}", "-m", "NumGood", "-o", "json"
-    )
+    both = _judge(tmp_path / "both-old.run", tmp_path / "both.qrels")
+    assert _compare(both, tmp_path / "both-old.run", tmp_path / "both-new.run") == {"old": 3.0, "new": 2.0}
+    qrels = _judge(tmp_path / "old.run", tmp_path / "old.qrels")
+    assert _compare(qrels, tmp_path / "old.run", tmp_path / "new.run") == {"old": 3.0, "new": 2.0}
+    apart = f"new={tmp_path / 'apart-new.run'}"
+    out, err = goodgain("compare", qrels, tmp_path / "old.run", apart, "-m", "NumGood", "-o", "json")
     assert {row["system"]: row["mean"] for row in json.loads(out)["means"]} == {"old": 3.0, "new": 0.0}
     assert "new: 4 of 6 URLs without a judgment that were looked at are judged under another spelling" in err
     assert "--with RESULTS" in err
@@ -192,14 +208,73 @@ def test_earlier_results_without_documents_and_without_deduplication_are_errors(
 
 def test_names_on_the_command_line_are_for_all_logs_or_none(tmp_path: Path, logs: dict[str, Path]) -> None:
     out = tmp_path / "{system}.run"
-    _, err = goodgain("convert", f"old={logs['old']}", logs["new"], "-o", out, status=2)
-    assert "other logs have the names of their systems; write NAME=" in err
-    _, err = goodgain("convert", f"={logs['old']}", "-o", out, status=2)
-    assert "write NAME=TRACE" in err
+    with pytest.raises(InputError, match="other logs have the names of their systems; write NAME="):
+        _run("convert", f"old={logs['old']}", logs["new"], "-o", out)
+    with pytest.raises(InputError, match="write NAME=TRACE"):
+        _run("convert", f"={logs['old']}", "-o", out)
     odd = _log(tmp_path / "a=b.json", OLD)  # a file of that whole name
-    goodgain("convert", odd, "-o", tmp_path / "a.run")
-    goodgain("convert", f"x={odd}", f"x={logs['old']}", "-o", out)
+    _run("convert", odd, "-o", tmp_path / "a.run")
+    _run("convert", f"x={odd}", f"x={logs['old']}", "-o", out)
     assert len(_documents(tmp_path / "x.run")) == 6
+
+
+def test_the_program_joins_results_to_earlier_ones(tmp_path: Path, logs: dict[str, Path]) -> None:
+    for name, log in logs.items():
+        gg.write_results(read_traces({name: log}), tmp_path / f"{name}.jsonl")
+    _run("dedup", tmp_path / "old.jsonl", "-o", tmp_path / "old.parquet")
+    told = _run("dedup", tmp_path / "new.jsonl", "-o", tmp_path / "new.parquet", "--with", tmp_path / "old.parquet")
+    assert "3 earlier results keep their documents; 0 bridges" in told
+    both = [set(read_results(tmp_path / f"{name}.parquet")["document"]) for name in ("old", "new")]
+    assert both[0] & both[1] == {"https://dw.com/dresden", "https://dw.com/bonn"}
+
+
+def _random_page(rng: random.Random) -> dict[str, str]:
+    """A result of one of a few pages, under any of its addresses, with or without its title, text and address."""
+    number = rng.randrange(6)
+    scheme, host = rng.choice(["http://", "https://"]), rng.choice(["", "www.", "m."])
+    more = rng.choice(["", "/", "?utm_source=x", "#top", "?id=1", "?id=2"])
+    page = {
+        "url": f"{scheme}{host}dw.com/{number}{more}",
+        "title": f"The title of page {rng.choice([number, number, 7])}",
+        "snippet": f"A text of some length that belongs to page {number} and to no other page in this log. "
+        * rng.choice([1, 3]),
+    }
+    for name in rng.sample(list(page), rng.choice([0, 0, 1, 2])):
+        del page[name]
+    return page
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_random_logs_give_the_same_documents_together_and_one_after_the_other(tmp_path: Path) -> None:
+    without_bridge = 0
+    for seed in range(how_many(3, full=60)):
+        rng = random.Random(seed)
+        logs = {}
+        for name in ("a", "b"):
+            logs[name] = tmp_path / name
+            logs[name].mkdir(exist_ok=True)
+            for query in range(2):
+                found = [[_random_page(rng) for _ in range(rng.randrange(1, 4))] for _ in range(rng.randrange(1, 4))]
+                story = Story([Turn([[Call(pages)] for pages in found])])
+                (logs[name] / f"q{query}.json").write_text(openai_chat(story))
+        out, options = tmp_path / "{system}.run", {"deduplicate": deduplicate, "deduplicate_all": True}
+        convert_traces(logs, out, results=tmp_path / "both.jsonl", **options)
+        convert_traces({"a": logs["a"]}, out, results=tmp_path / "a.jsonl", **options)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            convert_traces({"b": logs["b"]}, out, results=tmp_path / "b.jsonl", earlier=tmp_path / "a.jsonl", **options)
+        bridged = any("would be sorted otherwise" in str(one.message) for one in told)
+        apart = pl.concat([read_results(tmp_path / f"{name}.jsonl") for name in ("a", "b")])
+        assert (_partition(apart) == _partition(read_results(tmp_path / "both.jsonl"))) is not bridged
+        without_bridge += not bridged
+    assert without_bridge
+
+
+def _partition(results: pl.DataFrame) -> set[frozenset[tuple[object, ...]]]:
+    """The documents, each as the places of its results."""
+    places = results.with_columns(place=pl.struct("system", "iteration", "search", "rank"))
+    groups = places.group_by("query_id", "document").agg("place").rows()
+    return {frozenset((query, *place.values()) for place in found) for query, _, found in groups}
 
 
 # Replicates
@@ -229,13 +304,13 @@ def test_replicates_are_runs_of_one_system(tmp_path: Path) -> None:
 
 def test_each_replicate_gets_a_file_and_can_be_picked(tmp_path: Path) -> None:
     log = _epochs(tmp_path / "log.json", 3)
-    goodgain("convert", log, "-o", tmp_path / "{system}.run")
+    _run("convert", log, "-o", tmp_path / "{system}.run")
     assert {path.name for path in tmp_path.glob("*.run")} == {"m.1.run", "m.2.run", "m.3.run"}
-    goodgain("convert", log, "-o", tmp_path / "one.txt", "--system", "m-2")
+    _run("convert", log, "-o", tmp_path / "one.txt", "--system", "m-2")
     assert (tmp_path / "one.txt").read_text() == (tmp_path / "m.2.run").read_text()
-    _, err = goodgain("convert", log, "-o", tmp_path / "two.txt", "--system", "m", status=2)
-    assert "several runs of a system (m-1, m-2)" in err
-    goodgain("convert", f"agent={log}", "-o", tmp_path / "x-{system}.run", "--system", "agent")
+    with pytest.raises(InputError, match=r"several runs of a system \(m-1, m-2\)"):
+        _run("convert", log, "-o", tmp_path / "two.txt", "--system", "m")
+    _run("convert", f"agent={log}", "-o", tmp_path / "x-{system}.run", "--system", "agent")
     assert {path.name for path in tmp_path.glob("x-*")} == {"x-agent.1.run", "x-agent.2.run", "x-agent.3.run"}
 
 

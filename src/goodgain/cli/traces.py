@@ -169,10 +169,18 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
     help="The unit that is one document.",
 )
 @click.option("--trust_doc_id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
+@click.option(
+    "--with",
+    "earlier",
+    metavar="RESULTS",
+    type=click.Path(path_type=Path),
+    help="Results that have their documents: these are joined, and stay as they are.",
+)
 @click.option("--each_system", is_flag=True, help="Each system by itself, instead of all of a query together.")
 def dedup(
-    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool
-) -> None:
+    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
+    earlier: Path | None,
+) -> None:  # fmt: skip
     """Find out which results are the same document, and write the results with the column document.
 
     RESULTS is a file that goodgain convert --results wrote.
@@ -180,10 +188,10 @@ def dedup(
     from goodgain.dedup import deduplicate
     from goodgain.traces import write_results
 
-    Outputs([Path(results)]).add(output)
+    Outputs([Path(results), *([earlier] if earlier is not None else [])]).add(output)
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
-    found = deduplicate(results, policy=policy, level=level, trust_doc_id=trust, across=across)
+    found = deduplicate(results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier)
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

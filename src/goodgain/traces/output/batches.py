@@ -13,7 +13,7 @@ from goodgain.errors import InputError
 from goodgain.files.frames import EncodedRows, encode_rows
 from goodgain.files.results import read_results
 from goodgain.schema import EMPTY_DOC
-from goodgain.traces.output.runs import NormaliseUrl, add_documents, list_runs, select_run, to_run
+from goodgain.traces.output.runs import NormaliseUrl, add_documents, is_of_run, list_runs, to_run
 from goodgain.traces.reading.rows import ResultRows
 from goodgain.traces.summary import RunName
 
@@ -119,7 +119,7 @@ class BatchConverter:
             frame = add_documents(frame, self.normalise_url)
             results = encode_rows(frame, self.results_file)
         names = list_runs(frame)
-        runs = [(name, frame if len(names) == 1 else select_run(frame, name)) for name in names]
+        runs = [(name, frame if len(names) == 1 else frame.filter(is_of_run(name))) for name in names]
         return ConvertedBatch(
             [(name, encode_rows(to_run(rows, normalise_url=self.normalise_url), self.run_file)) for name, rows in runs],
             results,
@@ -132,10 +132,8 @@ class BatchConverter:
 
 def _select_system(frame: pl.DataFrame, system: str) -> pl.DataFrame:
     """Return the rows of a system, or of one of its runs, by the name that `RunName.label` gives it."""
-    if frame.is_empty():
-        return frame
-    rows = [select_run(frame, name) for name in list_runs(frame) if system in (name.system, name.label)]
-    return pl.concat(rows) if rows else frame.clear()
+    names = [name for name in list_runs(frame) if system in (name.system, name.label)]
+    return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
 
 
 def read_earlier(files: list[Path]) -> pl.DataFrame | None:

@@ -15,7 +15,7 @@ from goodgain.files.results import open_results
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.summary import RunName
 
-__all__ = ["DEFAULT_TAG", "NormaliseUrl", "add_documents", "list_runs", "name_results", "select_run", "to_run"]
+__all__ = ["DEFAULT_TAG", "NormaliseUrl", "add_documents", "is_of_run", "list_runs", "name_results", "to_run"]
 
 #: The tag of a system that neither the log nor the caller names.
 DEFAULT_TAG = "goodgain"
@@ -99,17 +99,13 @@ def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None
 
 
 def list_runs(frame: pl.DataFrame) -> list[RunName]:
-    """Return the runs in a results frame, by system and replicate, in order of appearance."""
-    present = [name for name in RunName._fields if name in frame.columns]
-    if not present:
-        return [RunName()]
-    return [RunName(**row) for row in frame.select(present).unique(maintain_order=True).iter_rows(named=True)]
+    """Return the runs in a frame with systems and replicates, in order of appearance."""
+    return [RunName(*row) for row in frame.select(RunName._fields).unique(maintain_order=True).iter_rows()]
 
 
-def select_run(frame: pl.DataFrame, name: RunName) -> pl.DataFrame:
-    """Return the rows of one run."""
-    columns = [column for column in RunName._fields if column in frame.columns]
-    return frame.filter(pl.all_horizontal(pl.lit(True), *(pl.col(c).eq_missing(getattr(name, c)) for c in columns)))
+def is_of_run(name: RunName) -> pl.Expr:
+    """Return the condition for rows of a frame with systems and replicates to be of one run."""
+    return pl.col("system").eq_missing(name.system) & pl.col("replicate").eq_missing(name.replicate)
 
 
 def _select_columns(results: Any, *more: str) -> pl.DataFrame:
