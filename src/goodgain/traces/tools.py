@@ -20,8 +20,9 @@ __all__ = [
     "decide_tool",
     "describe_tool",
     "extract_queries",
+    "find_needed_argument",
+    "has_argument",
     "is_known_tool",
-    "is_search_by_arguments",
     "is_search_tool",
     "make_tool_predicate",
 ]
@@ -127,7 +128,6 @@ _TABLE: dict[str, Decision] = {_normalise_name(name): decision for decision, nam
 _DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 
 
-@lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
     """Return what a tool of this name is: as the table says, else by the words of its name.
 
@@ -149,6 +149,7 @@ def is_known_tool(name: str) -> bool:
     return key in _TABLE and key not in _DOUBTFUL_KEYS
 
 
+@lru_cache(maxsize=4096)
 def is_search_tool(name: str) -> bool:
     """Return whether a tool of this name searches documents; searches of code do not count.
 
@@ -159,15 +160,13 @@ def is_search_tool(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _find_needed_argument(name: str) -> str | None:
+def find_needed_argument(name: str) -> str | None:
+    """Return the argument without which a call of a tool of this name is not a search; None if each call is one."""
     return _SEARCHES_WITH.get(_normalise_name(name))
 
 
-def is_search_by_arguments(name: str, arguments: Any) -> bool:
-    """Return whether a call of a search tool searches: of a tool that does several things, only some calls do."""
-    key = _find_needed_argument(name)
-    if key is None:
-        return True
+def has_argument(arguments: Any, key: str) -> bool:
+    """Return whether a call has an argument, of which the log may be an object or JSON text."""
     if isinstance(arguments, str):
         try:
             arguments = orjson.loads(arguments)

@@ -13,7 +13,7 @@ from goodgain.traces.summary import Summary
 from goodgain.traces.tool_outputs.objects import join_texts
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.traces.tool_outputs.readers import Outcome, looks_like_results, read_output
-from goodgain.traces.tools import ToolPredicate, is_search_by_arguments
+from goodgain.traces.tools import ToolPredicate, find_needed_argument, has_argument
 
 __all__ = ["Query", "UnrecordedError", "check_blank", "make_strict_error", "read_queries"]
 
@@ -47,16 +47,15 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     if options.strict and trace.unknown:
         raise make_strict_error(trace.unknown[0])
     used = _choose_turns(trace, options)
-    before = sum(summary.searches.values())
+    before = sum(summary.searches.values()) if len(used) < len(trace.turns) else 0
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     for unknown in trace.unknown:
         summary.count_unknown(unknown.what, format_place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
-    if len(used) < len(trace.turns):
-        chosen = {id(turn) for turn in used}
-        elsewhere = sum(_count_searches(turn, options) for turn in trace.turns if id(turn) not in chosen)
+    if len(used) < len(trace.turns):  # one turn is used
+        elsewhere = sum(_count_searches(turn, options) for turn in trace.turns if turn is not used[0])
         summary.searches_elsewhere += elsewhere
         if elsewhere and sum(summary.searches.values()) == before:
             summary.searched_elsewhere += 1
@@ -85,7 +84,10 @@ def _is_search(call: ToolCall | SearchCall, options: ReadOptions, is_search: Too
         return True
     if call.is_search is not None:
         return call.is_search
-    return is_search(call.tool) and (options.tools is not None or is_search_by_arguments(call.tool, call.arguments))
+    if not is_search(call.tool):
+        return False
+    needed = find_needed_argument(call.tool)
+    return needed is None or options.tools is not None or has_argument(call.arguments, needed)
 
 
 def make_strict_error(unknown: UnknownItem) -> InputError:
