@@ -44,6 +44,7 @@ from goodgain.measures.values import (
     make_finite,
 )
 from goodgain.ranking.flattening import check_order
+from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
 
 __all__ = [
@@ -132,6 +133,7 @@ def score_run(
                 searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
             )
     warn_if_misleading(found.coverage, labels=judged.labels, low=low)
+    warn_of_url_variants(searched, judged)
     values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | sorted_measures.aggregate(values)
     raised = None if found.raised is None else make_finite(found.raised)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-__all__ = ["COMMENT", "EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
+__all__ = ["COMMENT", "COSTS", "EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
 
 #: The doc_id of a row that says: this iteration searched and got nothing.
 EMPTY_DOC = "-"
@@ -41,6 +41,7 @@ RESULTS = Table(
     {
         "query_id": nw.String(),
         "system": nw.String(),
+        "replicate": nw.String(),
         "turn": nw.Int64(),
         "iteration": nw.Int64(),
         "search": nw.Int64(),
@@ -58,9 +59,25 @@ RESULTS = Table(
         "status": nw.String(),
     },
     optional=frozenset(
-        {"system", "turn", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields"}
+        {"system", "replicate", "turn", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields"}
         | {"call_id", "search_query", "status"}
     ),
+)
+
+#: What each iteration of a query cost; iteration 0 is what was spent after the last search, on the answer.
+COSTS = Table(
+    "costs",
+    {
+        "query_id": nw.String(),
+        "system": nw.String(),
+        "replicate": nw.String(),
+        "iteration": nw.Int64(),
+        "input_tokens": nw.Int64(),
+        "output_tokens": nw.Int64(),
+        "seconds": nw.Float64(),
+        "cost": nw.Float64(),
+    },
+    optional=frozenset({"system", "replicate", "input_tokens", "output_tokens", "seconds", "cost"}),
 )
 
 RUN = Table(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from goodgain.errors import InputError
@@ -24,8 +23,7 @@ FOLDERS = sorted(path.name for path in FIXTURES.iterdir())
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_fixture_reads_to_what_a_person_counts(name: str) -> None:
     results = read_traces(FIXTURES / name, **STEPS)
-    for system in results["system"].unique():
-        found = results.filter(pl.col("system").eq_missing(system))
+    for found in results.partition_by("system", "replicate"):
         assert {query: by_iteration(found, query) for query in found["query_id"].unique()} == EXPECTED[name].queries
 
 
@@ -57,8 +55,9 @@ def test_a_langgraph_conversation_and_its_spans_give_one_and_the_same_run() -> N
     assert runs[0].rows()[:2] == [("talk_2", 1, "d3", 1, 9.0, "goodgain"), ("talk_2", 1, "d1", 2, 8.0, "goodgain")]
 
 
-def test_the_epochs_of_an_inspect_log_are_systems() -> None:
-    assert set(read_traces(FIXTURES / "inspect_ai/log.json")["system"]) == {"mock/model-1", "mock/model-2"}
+def test_the_epochs_of_an_inspect_log_are_replicates_of_one_system() -> None:
+    runs = read_traces(FIXTURES / "inspect_ai/log.json").select("system", "replicate").unique().sort("replicate")
+    assert runs.rows() == [("mock/model", "1"), ("mock/model", "2")]
 
 
 # The samples of the workplace stand beside the checkout, if they are there; none of them may be copied in.

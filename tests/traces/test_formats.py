@@ -379,7 +379,7 @@ def test_inspect_texts_kept_apart_as_attachments_are_put_in_their_places(save: C
     sample = {"id": "q", "epoch": 3, "messages": messages, "attachments": {"1": "What?", "2": json.dumps(docs("d1"))}}
     results = read_traces(save({"eval": {"task": "t", "model": "m"}, "samples": [sample]}))
     assert by_iteration(results) == [["d1"]]
-    assert set(results["system"]) == {"m-3"}
+    assert results.select("system", "replicate").unique().rows() == [("m", "3")]
 
 
 def test_inspect_searches_that_a_vendor_ran_are_read_from_the_assistant_s_content(save: Callable[..., Path]) -> None:

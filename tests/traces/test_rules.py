@@ -16,7 +16,7 @@ from goodgain.traces import Summary, read_traces
 from tests.support.counts import how_many
 
 from .conftest import STEPS, by_iteration
-from .logs import FIRST_TURN, LAST_TURN, ONE_TURN, WRITERS, Call, Story, Turn, conversation, docs
+from .logs import FIRST_TURN, LAST_TURN, ONE_TURN, WRITERS, Call, Story, Turn, conversation, docs, openai_chat
 
 Read = Callable[..., pl.DataFrame]
 
@@ -54,8 +54,24 @@ def test_a_last_turn_without_a_search_is_a_query_with_no_iterations(form: str, r
     story = Story([Turn([[Call(docs("d1"))]]), Turn([], "Thanks!")]) if form not in ONE_TURN else Story([Turn([])])
     if form == "tagged_text":
         story = Story([Turn([[Call("42", tool="calculator")]])])  # without any tag it would be a plain chat
-    results = read(form, story)
+    seen: list[Summary] = []
+    if len(story.turns) > 1:  # that an earlier turn searched is said
+        with pytest.warns(GoodgainNotice, match="0 of 1 searches stand in last turns; turns='all' counts the others"):
+            results = read(form, story, report=seen.append)
+        assert (seen[0].searched_elsewhere, seen[0].without_search) == (1, 0)
+    else:
+        results = read(form, story, report=seen.append)
+        assert (seen[0].searched_elsewhere, seen[0].without_search) == (0, 1)
     assert results.select("iteration", "search", "rank", "doc_id").rows() == [(0, 0, 0, None)]
+
+
+@pytest.mark.parametrize("form", sorted(WRITERS.keys() - ONE_TURN))
+def test_the_last_turn_that_searched_is_the_query_if_asked_for(form: str, read: Read) -> None:
+    story = Story([Turn([[Call(docs("d0"))]]), *conversation().turns, Turn([], "Thanks!"), Turn([], "Bye!")])
+    seen: list[Summary] = []
+    results = read(form, story, turns="searching", report=seen.append)
+    assert by_iteration(results) == LAST_TURN
+    assert "5 of 7 searches stand in the last turns that searched; turns='all' counts the others" in str(seen[0])
 
 
 def test_a_search_whose_answer_is_missing_is_an_error_that_names_the_place(form: str, read: Read) -> None:
@@ -216,3 +232,20 @@ def test_hundreds_of_levels_of_nesting_are_no_crash(form: str, read: Read) -> No
     for _ in range(5):
         nested = json.dumps(nested)
     assert by_iteration(read(form, [[Call(nested)]])) == [["d1"]]
+
+
+def test_what_is_not_understood_is_an_error_if_asked_for_although_there_are_searches(tmp_path: Path) -> None:
+    path = tmp_path / "q1.json"
+    story = json.loads(openai_chat(Story([Turn([[Call(docs("d1"))]])])))
+    path.write_text(json.dumps([*story, {"role": "critic", "content": "Well done."}]))
+    with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood.*message of role 'critic' 1"):
+        assert by_iteration(read_traces(path)) == [["d1"]]
+    with pytest.raises(
+        InputError, match=r"q1\.json, at /5/role: message of role 'critic' is not understood.*strict=Tr"
+    ):
+        read_traces(path, strict=True)
+    good = tmp_path / "q2.json"
+    good.write_text(json.dumps(story))
+    with pytest.warns(GoodgainNotice, match=r"1 traces or files were left out: .*critic"):
+        assert set(read_traces([path, good], strict=True, errors="skip")["query_id"]) == {"q2"}
+    assert by_iteration(read_traces(good, strict=True)) == [["d1"]]

@@ -159,7 +159,7 @@ SEARCHES = ["search", "web_search", "webSearch", "SearchAPI", "mcp__exa__search_
             "local_knowledge_base_retrieval", "google-search", "file.search", "Retriever2"]  # fmt: skip
 OTHERS = ["research", "deep_research", "tool_search", "get_document", "mcp_list_tools", "visit", "search_visit", "fetch_search",
           "find_in_search", "search_memory", "searchMemories", "open_search", "OpenSearch", "mcp__brave-search__get_page", "",
-          "websearch", "calculator"]  # fmt: skip
+          "webresearch", "calculator"]  # fmt: skip
 
 
 def test_search_tools_are_told_by_the_words_of_their_names() -> None:

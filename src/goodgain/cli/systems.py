@@ -25,6 +25,7 @@ __all__ = [
     "find_systems",
     "name_systems",
     "open_systems",
+    "path_exists",
     "reading_of",
     "rows_option",
     "runs_argument",
@@ -93,7 +94,7 @@ def find_systems(runs: Sequence[str]) -> dict[str, str]:
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
     {'old': 'main/agent.run', 'agent': 'new/agent.run'}
     """
-    divided = [run.partition("=") if "=" in run and not _exists(run) else ("", "", run) for run in runs]
+    divided = [run.partition("=") if "=" in run and not path_exists(run) else ("", "", run) for run in runs]
     own = iter(name_systems([path for _, sign, path in divided if not sign]))
     named: dict[str, str] = {}
     for name, sign, path in divided:
@@ -108,7 +109,7 @@ def find_systems(runs: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _exists(run: str) -> bool:
+def path_exists(run: str) -> bool:
     """Return whether a file has this name; a text that is too long for a name has none."""
     return os.path.exists(run)  # noqa: PTH110  # Path.exists raises an error for such a text
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from glob import glob
 from pathlib import Path
 from typing import Any
 
 import click
 
 from goodgain.cli.options import errors_option, make_epilog
+from goodgain.cli.systems import path_exists
+from goodgain.errors import InputError
 from goodgain.files.writing import Outputs
 
 __all__ = ["convert", "dedup"]
@@ -22,16 +25,28 @@ _POLICIES = ("standard", "id", "strict", "content")
 @click.command(
     epilog=make_epilog(
         "goodgain convert tests/traces/fixtures/langchain/state.json -o agent.run",
-        "goodgain convert tests/traces/fixtures/browsecomp_plus/story.json -o browsing.run --results results.jsonl",
+        "goodgain convert old=tests/traces/fixtures/jsonl/story.jsonl new=tests/traces/fixtures/atif/*.json "
+        "-o '{system}.run' --results results.jsonl",
     )
 )
-@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @click.option(
     "-o", "--output", metavar="RUN", required=True, type=click.Path(path_type=Path), help="The run; {system}: one each."
 )
 @click.option("--results", metavar="FILE", type=click.Path(path_type=Path), help="The results too: .jsonl or .parquet.")
+@click.option(
+    "--costs", metavar="FILE", type=click.Path(path_type=Path), help="What each iteration cost: .jsonl or .parquet."
+)
+@click.option(
+    "--with",
+    "earlier",
+    metavar="RESULTS",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Results of an earlier conversion: the same documents get the same doc_ids.",
+)
 @click.option("--format", default="auto", show_default=True, help="A format of docs/traces; auto finds it.")
-@click.option("--system", help="The one system to convert, where there are several.")
+@click.option("--system", help="The one system to convert, where there are several; NAME-2: its second run.")
 @click.option("--tag", help="The name of the system in the run.")
 @click.option(
     "--dedup",
@@ -41,10 +56,10 @@ _POLICIES = ("standard", "id", "strict", "content")
 )
 @click.option(
     "--turns",
-    type=click.Choice(["last", "all"]),
+    type=click.Choice(["last", "searching", "all"]),
     default="last",
     show_default=True,
-    help="Which turns of a conversation are queries.",
+    help="Which turns of a conversation are queries; searching: the last one that searched.",
 )
 @click.option("--iteration", type=click.Choice(["step", "call"]), help="What an iteration is. Default: a step.")
 @click.option(
@@ -60,6 +75,7 @@ _POLICIES = ("standard", "id", "strict", "content")
     show_default=True,
     help="A search whose results the log lacks.",
 )
+@click.option("--strict", is_flag=True, help="What is not understood is an error, also in traces with searches.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @errors_option
 def convert(
@@ -67,8 +83,9 @@ def convert(
 ) -> None:
     """Convert agents' logs to a run.
 
-    TRACE is a file, a folder or a pattern; docs/traces names the formats. What was counted, and which tools were not,
-    is printed on stderr: look at it once for every new agent.
+    TRACE is a file, a folder or a pattern; docs/traces names the formats. NAME=TRACE names the system: the logs of several
+    systems are converted together, so that each document has one doc_id in all runs. What was counted, and which tools
+    were not, is printed on stderr: look at it once for every new agent.
     """
     from goodgain.dedup import deduplicate, normalise_url
     from goodgain.traces import convert_traces
@@ -76,7 +93,7 @@ def convert(
     deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
     with _show_progress() as progress:
         conversion = convert_traces(
-            list(traces),
+            _group_traces(traces),
             output,
             deduplicate=deduplication,
             deduplicate_all=policy in _POLICIES,
@@ -87,6 +104,33 @@ def convert(
             **options,
         )
     print(conversion.summary, file=sys.stderr)
+
+
+def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
+    """Return the files that arguments name; where they are NAME=TRACE, those of each system.
+
+    A file that has the whole text as its name is a path. One system may have several traces, each with its name.
+
+    Raises:
+        InputError: some systems are named and others not, or a name or path is missing.
+    """
+    divided = [trace.partition("=") if "=" in trace and not path_exists(trace) else ("", "", trace) for trace in traces]
+    named: dict[str, list[str]] = {}
+    for name, sign, path in divided:
+        if sign and not (name and path):
+            raise InputError(f"{name}={path}: write NAME=TRACE, the name of a system and its log")
+        named.setdefault(name, []).extend(_expand(path))
+    if "" not in named:
+        return named
+    if len(named) > 1:
+        bare = next(path for _, sign, path in divided if not sign)
+        raise InputError(f"{bare}: other logs have the names of their systems; write NAME={bare}")
+    return named[""]
+
+
+def _expand(path: str) -> list[str]:
+    """Return the files of a pattern that the shell left as it was, because NAME= stands before it."""
+    return [path] if path_exists(path) else sorted(glob(path)) or [path]  # noqa: PTH207  # Path.glob takes no absolute ones
 
 
 @contextmanager
@@ -125,10 +169,18 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
     help="The unit that is one document.",
 )
 @click.option("--trust_doc_id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
+@click.option(
+    "--with",
+    "earlier",
+    metavar="RESULTS",
+    type=click.Path(path_type=Path),
+    help="Results that have their documents: these are joined, and stay as they are.",
+)
 @click.option("--each_system", is_flag=True, help="Each system by itself, instead of all of a query together.")
 def dedup(
-    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool
-) -> None:
+    results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
+    earlier: Path | None,
+) -> None:  # fmt: skip
     """Find out which results are the same document, and write the results with the column document.
 
     RESULTS is a file that goodgain convert --results wrote.
@@ -136,10 +188,10 @@ def dedup(
     from goodgain.dedup import deduplicate
     from goodgain.traces import write_results
 
-    Outputs([Path(results)]).add(output)
+    Outputs([Path(results), *([earlier] if earlier is not None else [])]).add(output)
     across = () if each_system else ("system",)
     trust = True if trust_doc_id else None
-    found = deduplicate(results, policy=policy, level=level, trust_doc_id=trust, across=across)
+    found = deduplicate(results, policy=policy, level=level, trust_doc_id=trust, across=across, earlier=earlier)
     write_results(found.frame, output)
     if explain is not None:
         print(found.explain(explain))

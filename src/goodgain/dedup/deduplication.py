@@ -13,13 +13,14 @@ import polars as pl
 from narwhals.typing import IntoFrame
 
 from goodgain.dedup.agreement import Agreement, score_agreement
-from goodgain.dedup.candidates import form_pairs
+from goodgain.dedup.candidates import SkippedPairs, form_pairs
 from goodgain.dedup.explanation import Explanation, explain
-from goodgain.dedup.groups import group_records
+from goodgain.dedup.groups import Groups, group_records
+from goodgain.dedup.joining import add_earlier_rows, keep_earlier_documents
 from goodgain.dedup.keys import Policy, make_keys
 from goodgain.dedup.naming import name_documents
 from goodgain.dedup.records import Level, Records, collapse_rows, make_comparable
-from goodgain.dedup.rows import RUN_ORDER, SCOPES, has_only_ids, read_rows
+from goodgain.dedup.rows import OF_RUNS, RUN_ORDER, SCOPES, has_only_ids, read_rows
 from goodgain.dedup.summary import Summary, count_rules
 from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
 from goodgain.errors import InputError, notice
@@ -79,6 +80,7 @@ def deduplicate(
     trust_doc_id: bool | None = None,
     level: Level = "passage",
     pairs_a_key: int = 10_000,
+    earlier: Any = None,
 ) -> Deduplication:
     """Find out which results of a query are the same document.
 
@@ -89,6 +91,9 @@ def deduplicate(
     query together, so that one qrels serves all of them; () keeps each system by itself. `trust_doc_id` says that equal
     doc_ids alone decide; by default they do in a frame without other evidence, such as a run. `level="document"` takes
     a passage for the document it is from. `pairs_a_key` is the most pairs of results with one key that are compared.
+    `earlier` are results that have their documents already (a frame with the column `document`, or the path of a file of
+    one): these keep their names and members, and each of `results` that is the same as one of theirs joins its document,
+    by its best pair where there are several; `summary.bridges` counts where all results together give other documents.
 
     Raises InputError if the frame has no query_id, or no column that identifies documents. Source: the two-phase
     deduplication of the Retrieved Good Gain guideline.
@@ -102,20 +107,39 @@ def deduplicate(
     _check_options(policy, across, level, pairs_a_key)
     frame = nw.from_native(open_results(results))
     frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
-    trusted = has_only_ids(frame) if trust_doc_id is None else trust_doc_id
-    rows = read_rows(frame, across)
+    known = pl.Series([], dtype=pl.String)
+    whole = frame
+    if earlier is not None:
+        whole, known = add_earlier_rows(frame, earlier)
+    trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
+    rows = read_rows(whole, across)
     records = _mark_apart(collapse_rows(make_comparable(rows, trusted=trusted, level=level), trusted=trusted), policy)
 
     pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
     verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
     groups = group_records(records, pairs, verdicts, policy, pairs_a_key)
     documents = _find_documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
-    documents = _add_rules(documents, records, pairs, verdicts, policy)
+    bridges = 0
+    if earlier is not None:
+        documents, bridges = keep_earlier_documents(documents, known, pairs, verdicts)
+        documents = documents.with_columns(pl.col("row") - len(known))
+    documents = _add_rules(_add_firsts(documents), records, pairs, verdicts, policy)
 
-    rows = rows.select("row", "scope", "query_id", "system").with_columns(record=records.of_row)
+    rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
+    rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
     rows = rows.join(documents.select("row", *_ADDED_COLUMNS), on="row", how="left", maintain_order="left")
+    summary = _summarise(documents, records, pairs, verdicts, groups, [*skipped, *groups.skipped], known, bridges)
+    _give_notices(summary)
+    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
+    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
+
+
+def _summarise(
+    documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, groups: Groups,
+    skipped: list[SkippedPairs], known: pl.Series, bridges: int,
+) -> Summary:  # fmt: skip
     same, different, undecided = count_rules(verdicts)
-    summary = Summary(
+    return Summary(
         results=documents.height,
         documents=documents.select("scope", "document").n_unique(),
         duplicates=len(documents) - documents["duplicate_of"].null_count(),
@@ -125,13 +149,22 @@ def deduplicate(
         different=different,
         undecided=undecided,
         refused=groups.refused,
-        skipped=[*skipped, *groups.skipped],
+        skipped=skipped,
+        earlier=len(known),
+        bridges=bridges,
     )
+
+
+def _give_notices(summary: Summary) -> None:
     if summary.skipped:
         left_out = "; ".join(map(str, summary.skipped))
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
-    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
-    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
+    if summary.bridges:
+        notice(
+            f"{summary.bridges:,} results or documents would be sorted otherwise if all results were deduplicated together: "
+            "a result is the same as results of two earlier documents and joined one of them, or an earlier document "
+            "proved to be several; convert all logs in one call to have one truth"
+        )
 
 
 def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
@@ -155,13 +188,16 @@ def _mark_apart(records: Records, policy: Policy) -> Records:
 
 
 def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
-    """Return the rows that hold a result, in the order of their runs, each with its document and first occurrence."""
-    found = rows.select("row", "scope", "query_id", "system", *RUN_ORDER).with_columns(record=records.of_row)
-    found = found.filter(pl.col("record").is_not_null()).sort("system", *RUN_ORDER, "row", nulls_last=True)
-    found = found.with_columns(document=name_documents(records, groups, found))
-    first = pl.col("row", "record").first().over("query_id", "system", "scope", "document").name.prefix("first_")
-    found = found.with_columns(first)
-    return found.with_columns(
+    """Return the rows that hold a result, in the order of their runs, each with its document."""
+    found = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER).with_columns(record=records.of_row)
+    found = found.filter(pl.col("record").is_not_null()).sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
+    return found.with_columns(document=name_documents(records, groups, found))
+
+
+def _add_firsts(found: pl.DataFrame) -> pl.DataFrame:
+    """Add to each row the first row and record of its document in the same run, and the former as `duplicate_of`."""
+    first = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
+    return found.with_columns(first).with_columns(
         duplicate_of=pl.when(pl.col("row") != pl.col("first_row")).then(pl.col("first_row").cast(pl.Int64))
     )
 

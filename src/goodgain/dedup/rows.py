@@ -11,10 +11,13 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["RUN_ORDER", "SCOPES", "has_only_ids", "read_rows"]
+__all__ = ["OF_RUNS", "RUN_ORDER", "SCOPES", "has_only_ids", "read_rows"]
 
 #: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
+
+#: The columns that tell runs of a query apart: a system may have several runs of it.
+OF_RUNS = ("query_id", "system", "replicate")
 
 _TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
 #: The columns for the place of a result in a run, from the widest to the narrowest.
@@ -29,7 +32,7 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame:
-    """Read row, scope, query_id, system, place in the run, texts, ids and fields, one row a result in order.
+    """Read row, scope, query_id, system, replicate, place in the run, texts, ids and fields, one row a result in order.
 
     `scope` numbers the sets of rows that are deduplicated together; it is null where the row has no result.
     """
@@ -39,7 +42,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
     system = "system" if "system" in found else "tag" if "tag" in found else None
-    wanted = [*(name for name in (*RUN_ORDER, *_TEXT_COLUMNS, "ids", "fields") if name in found)]
+    wanted = [name for name in ("replicate", *RUN_ORDER, *_TEXT_COLUMNS, "ids", "fields") if name in found]
     rows = frame.select("query_id", *wanted, *([system] if system else [])).to_polars()
     if system:
         rows = rows.rename({system: "system"})
@@ -70,7 +73,7 @@ def _is_pair(inner: Any) -> bool:
 
 def _add_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
-    texts = {name: _make_text_column(rows, name) for name in ("query_id", "system", *_TEXT_COLUMNS)}
+    texts = {name: _make_text_column(rows, name) for name in (*OF_RUNS, *_TEXT_COLUMNS)}
     numbers = {
         name: pl.col(name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
         for name in RUN_ORDER
@@ -85,7 +88,7 @@ def _make_text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     if name not in rows.columns:
         return pl.lit(None, pl.String)
     text = pl.col(name).cast(pl.String)
-    return text if name in ("query_id", "system") else pl.when(text.str.contains(r"\S")).then(text)
+    return text if name in OF_RUNS else pl.when(text.str.contains(r"\S")).then(text)
 
 
 def _add_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:

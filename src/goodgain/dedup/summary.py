@@ -20,6 +20,8 @@ class Summary:
     `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts those that no
     rule decided, which are kept apart. `refused` counts joins that would have put two records proven different into
     one group; `skipped` lists the pairs that the bound on one key left uncompared. Documents are counted by query.
+    `earlier` counts the results that had their documents already, and `bridges` where these and the new results disagree:
+    new results that are the same as results of two earlier documents, and earlier documents that proved to be several.
     """
 
     results: int
@@ -32,6 +34,8 @@ class Summary:
     undecided: int
     refused: int
     skipped: Sequence[SkippedPairs]
+    earlier: int = 0
+    bridges: int = 0
 
     def __str__(self) -> str:
         lines = [
@@ -44,6 +48,10 @@ class Summary:
         if self.refused:
             lines.append(f"{self.refused:,} joins refused: they would have put two proven different into one document")
         lines += [str(pairs) for pairs in self.skipped]
+        if self.earlier:
+            lines.append(
+                f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"
+            )
         return "\n".join(lines)
 
 

@@ -14,15 +14,18 @@ from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container
-from goodgain.schema import RESULTS
+from goodgain.schema import COSTS, RESULTS
 
-__all__ = ["RESULTS_SCHEMA", "check_results_name", "open_results", "read_results", "write_results"]
+__all__ = ["COSTS_SCHEMA", "RESULTS_SCHEMA", "check_results_name", "open_results", "read_results", "write_results"]
 
 _PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
 _TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": _PAIRS}
 
 #: The columns of the results frame as Polars knows them.
 RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in RESULTS.columns.items()}
+
+#: The columns of the table of costs as Polars knows them.
+COSTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in COSTS.columns.items()}
 
 _NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
 #: The columns that deduplication adds, which a file need not have.
@@ -76,6 +79,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             raise InputError(f"{path}: cannot be read ({reason}); write the results again") from error
     schema = dict(RESULTS_SCHEMA) | _DEDUPLICATED
     columns: dict[str, list[Any]] = {name: [] for name in schema}
+    present: set[str] = set()
     for number, line in enumerate(content.lines(), start=1):
         if not line.strip():
             continue
@@ -84,10 +88,11 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             row = _expect_object(loads(line), at)
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
+        present.update(row)
         for name, column in columns.items():
             column.append(_read_value(name, row.get(name), at))
     frame = pl.DataFrame(columns, schema=schema)
-    return frame if frame["document"].null_count() < frame.height else frame.drop(_DEDUPLICATED)
+    return frame.drop(name for name in _DEDUPLICATED if name not in present)
 
 
 def _read_value(name: str, value: Any, at: str) -> Any:

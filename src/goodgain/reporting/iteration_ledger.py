@@ -17,6 +17,7 @@ from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.values import check_along_iterations, find_thresholds, running_values
+from goodgain.url_variants import warn_of_url_variants
 
 __all__ = ["ledger"]
 
@@ -70,6 +71,7 @@ def ledger(
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_of_url_variants(searched, judged)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))

@@ -29,6 +29,7 @@ __all__ = [
     "Turn",
     "Unanswered",
     "UnknownItem",
+    "Usage",
 ]
 
 #: What became of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
@@ -44,6 +45,15 @@ class UnknownItem(msgspec.Struct, frozen=True, gc=False):
     what: str
     at: str
     expected: str = ""
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """What a call of a model, or several, cost, as far as the log has it; `cost` is in the log's currency."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
 
 
 class Unanswered(Enum):
@@ -127,11 +137,12 @@ class ToolCall(msgspec.Struct, gc=False):
 
 
 class Step(msgspec.Struct, gc=False):
-    """One step of the agent: the calls it made side by side."""
+    """One step of the agent: the calls it made side by side, and what the step cost, where that was asked for."""
 
     calls: list[ToolCall | SearchCall] = msgspec.field(default_factory=list)
     index: int = 0
     time: str | None = None
+    usage: Usage | None = None
 
 
 class Turn(msgspec.Struct, gc=False):
@@ -141,6 +152,7 @@ class Turn(msgspec.Struct, gc=False):
     steps: list[Step] = msgspec.field(default_factory=list)
     index: int = 0
     query_id: str | None = None
+    time: str | None = None
 
 
 class Trace(msgspec.Struct, gc=False):
@@ -150,7 +162,7 @@ class Trace(msgspec.Struct, gc=False):
         turns: at least one.
         query_id: the trace's own; None where it has none.
         tag: the system, where the log names it.
-        run: which of several runs of the same query this is (Inspect's epoch); it makes a system of its own.
+        run: which of several runs of its system this is (Inspect's epoch): the column `replicate` of the results.
         number: its place in a file of several traces, from 1; None where the file is the trace.
         record: the object it was read from, for query ids by field path.
         at: the place in the log.

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import msgspec
 
 from goodgain.errors import notice
+from goodgain.traces.tools import describe_tool, is_known_tool
 
-__all__ = ["Summary"]
+__all__ = ["RunName", "Summary"]
 
 #: Errors that a notice quotes; the others are counted.
 _MAX_ERRORS_SHOWN = 5
 #: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
 _MAX_KINDS = 10_000
+
+
+class RunName(NamedTuple):
+    """The run that a query belongs to: its system, and which of several runs of the system it is."""
+
+    system: str | None = None
+    replicate: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The run in one word, as `--system` takes it: `agent`, or `agent-2` for its second run."""
+        return "-".join(part for part in self if part)
 
 
 class Summary(msgspec.Struct):
@@ -30,16 +44,21 @@ class Summary(msgspec.Struct):
     iterations: int = 0
     searches: Counter[str] = msgspec.field(default_factory=Counter)
     skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
-    systems: Counter[str] = msgspec.field(default_factory=Counter)
+    systems: Counter[RunName] = msgspec.field(default_factory=Counter)
     results: int = 0
     empty: int = 0
     failed: int = 0
     unparsed: int = 0
     unrecorded: int = 0
     without_search: int = 0
+    lookalikes: Counter[str] = msgspec.field(default_factory=Counter)
+    searches_elsewhere: int = 0
+    searched_elsewhere: int = 0
     passed_over: int = 0
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
     first_unknown: str = ""
+    costs_read: int = 0
+    costs_known: int = 0
     blank: int = 0
     first_blank: str = ""
     unparsed_queries: int = 0
@@ -87,13 +106,16 @@ class Summary(msgspec.Struct):
         lines = [
             f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
             f"{self.steps} steps, {self.iterations} of them iterations (they searched)",
-            f"{sum(self.searches.values())} searches: {_format_counts(self.searches)}",
-            f"tools that are not searches: {_format_counts(self.skipped_tools)}",
+            f"{sum(self.searches.values())} searches; tools by name:",
+            *self._describe_tools(),
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
-        if any(self.systems):
-            lines.append(f"queries by system: {_format_counts(self.systems)}")
+        if any(name.label for name in self.systems):
+            by_label = Counter({name.label: count for name, count in self.systems.items()})
+            lines.append(f"queries by system: {_format_counts(by_label)}")
+        if self.searches_elsewhere:
+            lines.append(self._describe_elsewhere())
         if self.without_search:
             lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
         if self.passed_over:
@@ -103,6 +125,30 @@ class Summary(msgspec.Struct):
         if self.errors:
             lines.append(f"{self.errors} traces or files left out because of errors")
         return "\n".join([*lines, *self.choices])
+
+    def _describe_tools(self) -> list[str]:
+        """Return a line for each tool: how often it was called, and whether it counts as a search."""
+        lines = []
+        for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
+            for name, count in counts.most_common():
+                line = f"  {name or 'without a name'} {count}: {describe_tool(name, counted=counted)}"
+                if looking := self.lookalikes[name] if not counted else 0:
+                    line += f"; {looking} of its answers look like lists of results"
+                lines.append(line)
+        return lines or ["  none"]
+
+    def _describe_elsewhere(self) -> str:
+        """Return how many searches stand in the turns that are queries."""
+        used = sum(self.searches.values())
+        which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
+        return (
+            f"{used} of {used + self.searches_elsewhere} searches stand in {which}; turns='all' counts the others"
+            + (
+                f"; queries that searched in earlier turns only: {self.searched_elsewhere}"
+                if self.searched_elsewhere
+                else ""
+            )
+        )
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""
@@ -116,6 +162,26 @@ class Summary(msgspec.Struct):
                 f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
                 f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
                 "missing"
+            )
+        if self.searched_elsewhere:
+            notice(
+                f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
+                "turn of each trace that searched"
+            )
+        missed = [
+            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})"
+            for name, _ in self.lookalikes.most_common(20)
+            if not is_known_tool(name)
+        ]
+        if missed and not any(choice.startswith("tools=") for choice in self.choices):
+            notice(
+                f"the answers of tools that do not count as searches look like lists of results: {', '.join(missed)}; "
+                "if one is a search, name all search tools with tools="
+            )
+        if self.costs_read and not self.costs_known:
+            notice(
+                "the traces have no tokens, seconds or prices where their format keeps them: all costs are null; docs/traces "
+                "says which formats have them"
             )
         if self.blank:
             notice(

@@ -1,49 +1,189 @@
-"""Decides by its name whether a tool is a search, and finds the queries in a call's arguments."""
+"""Decides whether a tool is a search, by the table of known names and else by the words of its name; finds queries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from goodgain.errors import InputError
 
-__all__ = ["ToolPredicate", "extract_queries", "is_search_tool", "make_tool_predicate"]
+__all__ = [
+    "CODE_SEARCH",
+    "NOT_SEARCH",
+    "SEARCH",
+    "Decision",
+    "ToolPredicate",
+    "decide_tool",
+    "describe_tool",
+    "extract_queries",
+    "find_needed_argument",
+    "has_argument",
+    "is_known_tool",
+    "is_search_tool",
+    "make_tool_predicate",
+]
 
 ToolPredicate = Callable[[str], bool]
+#: What a tool is. A search of code is counted only where `tools=` names it.
+Decision = Literal["search", "search of code", "not a search"]
 
-#: A tool is a search if its name has a word of the first set and none of the second: `fetch_search_result` opens a
-#: page, and memories are the agent's own notes. The names below search for tools, or read one document.
+SEARCH: Decision = "search"
+CODE_SEARCH: Decision = "search of code"
+NOT_SEARCH: Decision = "not a search"
+
+#: The tools in use, by name. Names are compared in lower case and without signs: `WebSearch` is web_search.
+_NAMES: dict[Decision, tuple[str, ...]] = {
+    SEARCH: (
+        # the web
+        *(
+            "web_search",
+            "web_search_preview",
+            "google_web_search",
+            "google_search",
+            "browser.search",
+            "web.run",
+            "web__run",
+        ),
+        *("tavily_search", "tavily_search_results_json", "tavily_answer", "tavily", "brave_search", "brave_web_search"),
+        *("brave_news_search", "brave_local_search", "brave_place_search", "brave_llm_context", "brave"),
+        *("web_search_exa", "web_search_advanced_exa", "deep_search_exa", "people_search_exa", "linkedin_search_exa"),
+        *(
+            "company_research_exa",
+            "exa",
+            "metaphor_search_results_json",
+            "duckduckgo_search",
+            "duckduckgo_results_json",
+        ),
+        *(
+            "duckduckgo",
+            "google_serper",
+            "google_serper_results_json",
+            "bing",
+            "bing_search",
+            "bing_search_results_json",
+        ),
+        *("searx_search", "searx_search_results", "searchapi", "searchapi_results_json", "jina_search", "you_search"),
+        *("mojeek_search", "dataforseo_api_search", "asknews_search", "reddit_search", "youtube_search"),
+        *("firecrawl_search", "firecrawl_research_search_papers", "perplexity_search"),
+        # scholarly works and encyclopedias
+        *("google_scholar", "arxiv", "wikipedia", "wikidata", "pub_med", "wikipedia_search"),
+        # a collection of documents
+        *("file_search", "local_knowledge_base_retrieval", "VertexAiSearchTool", "retriever", "retrieve", "rag_query"),
+        *("vector_search", "query_knowledge_base"),
+        # searches that answer in prose: their results are unparsed or unrecorded, which is an error and not a zero
+        *("perplexity_ask", "perplexity_research", "perplexity_reason", "tavily_research", "brave_summarizer"),
+        # by context; see _DOUBTFUL
+        "search",
+    ),
+    CODE_SEARCH: (
+        *("grep", "glob", "LSP", "grep_search", "search_file_content", "get_code_context_exa", "codebase_search"),
+        *("ripgrep", "search_files"),
+    ),
+    NOT_SEARCH: (
+        # they open pages
+        *("WebFetch", "fetch", "visit", "visit_webpage", "open_page", "open_url", "find_in_page", "get_document"),
+        *("tavily_extract", "tavily_crawl", "tavily_map", "firecrawl_scrape", "firecrawl_crawl", "firecrawl_map"),
+        *("firecrawl_extract", "crawling_exa", "web_fetch_exa"),
+        # they search for tools, or replace text
+        *("tool_search", "tool_search_tool_bm25", "tool_search_tool_regex", "search_tools", "search_replace"),
+        "mcp_list_tools",
+        # they search what is not documents: the agent's own notes, pictures, the user's mail and calendar, prices
+        *("search_memory", "load_memory", "brave_image_search", "brave_video_search", "search_gmail"),
+        *("messages_search", "events_search", "single_flight_search", "google_trends", "google_finance"),
+        *("Task", "Agent", "python_interpreter", "final_answer", "final_result", "firecrawl_search_feedback"),
+        # by context; see _DOUBTFUL
+        *("query", "lookup", "deep_research"),
+    ),
+}
+#: Names that tools of both kinds have: OpenAI's file_search finds documents, Cursor's names of files.
+_DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research")
+#: Tools that search only where their arguments have this key: Codex's web tool also opens pages and finds in them.
+_SEARCHES_WITH = {"webrun": "search_query"}
+
+#: A tool that the table lacks is a search if its name has a word of the first set and none of the second:
+#: `fetch_search_result` opens a page, and memories are the agent's own notes.
 _SEARCH_WORDS = {"search", "searches", "retrieve", "retrieves", "retriever", "retrieval"}
 _OTHER_WORDS = {"visit", "fetch", "find", "memory", "memories"}
-_OTHER_NAMES = {"tool_search", "get_document", "mcp_list_tools"}
 
 #: `mcp__brave-search__get_page`: the server's name says nothing of its tool.
 _MCP_SERVER = re.compile(r"^mcp__.+?__(?=.)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SIGNS = re.compile(r"[\W_]+")
 
 #: Arguments that hold what was searched for, the best first.
 _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_queries", "question", "input", "keywords")
 
 
+def _normalise_name(name: str) -> str:
+    """Return a name as the table is asked for it: without an MCP server before it, in lower case, without signs."""
+    return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
+
+
+_TABLE: dict[str, Decision] = {_normalise_name(name): decision for decision, names in _NAMES.items() for name in names}
+_DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
+
+
+def decide_tool(name: str) -> Decision:
+    """Return what a tool of this name is: as the table says, else by the words of its name.
+
+    >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "research")]
+    ['search', 'search of code', 'not a search', 'search', 'not a search']
+    """
+    known = _TABLE.get(_normalise_name(name))
+    if known is not None:
+        return known
+    words = [word.lower() for run in _WORD.findall(_MCP_SERVER.sub("", name)) for word in _CAMEL.split(run)]
+    if not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words):
+        return NOT_SEARCH
+    return NOT_SEARCH if _SEARCH_WORDS.isdisjoint(words) else SEARCH
+
+
+def is_known_tool(name: str) -> bool:
+    """Return whether the table decides on a tool of this name, without doubt."""
+    key = _normalise_name(name)
+    return key in _TABLE and key not in _DOUBTFUL_KEYS
+
+
 @lru_cache(maxsize=4096)
 def is_search_tool(name: str) -> bool:
-    """Return whether a tool of this name searches: one of its words says so, and none says otherwise.
+    """Return whether a tool of this name searches documents; searches of code do not count.
 
     >>> [is_search_tool(name) for name in ("web_search", "mcp__brave-search__get_page", "searchMemories", "research")]
     [True, False, False, False]
     """
-    name = _MCP_SERVER.sub("", name)
-    if name.lower() in _OTHER_NAMES:
-        return False
-    words = [word.lower() for run in _WORD.findall(name) for word in _CAMEL.split(run)]
-    if not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words):
-        return False
-    return not _SEARCH_WORDS.isdisjoint(words)
+    return decide_tool(name) == SEARCH
+
+
+@lru_cache(maxsize=4096)
+def find_needed_argument(name: str) -> str | None:
+    """Return the argument without which a call of a tool of this name is not a search; None if each call is one."""
+    return _SEARCHES_WITH.get(_normalise_name(name))
+
+
+def has_argument(arguments: Any, key: str) -> bool:
+    """Return whether a call has an argument, of which the log may be an object or JSON text."""
+    if isinstance(arguments, str):
+        try:
+            arguments = orjson.loads(arguments)
+        except orjson.JSONDecodeError:
+            return True  # what cannot be read may have searched
+    return not isinstance(arguments, dict) or bool(arguments.get(key))
+
+
+def describe_tool(name: str, *, counted: bool) -> str:
+    """Return the decision on a tool in words, for the summary of a reading."""
+    if _normalise_name(name) in _DOUBTFUL_KEYS:
+        return f"{SEARCH if counted else NOT_SEARCH} (tools of this name differ: say with tools= if this is wrong)"
+    if counted:
+        return SEARCH
+    if decide_tool(name) == CODE_SEARCH:
+        return f"{CODE_SEARCH}, counted only if tools= names it"
+    return NOT_SEARCH
 
 
 class NamedTools(frozenset[str]):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from goodgain.traces.conversations.usage import add_usages
 from goodgain.traces.input.checks import describe, format_place, unexpected_value
-from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
+from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.traces.tool_outputs.objects import join_texts
 
 __all__ = [
@@ -38,8 +39,9 @@ class Conversation:
         self._user_spoke = False
         self._calls: dict[str, list[ToolCall]] = {}
         self._open: list[ToolCall] = []
+        self._spent: Usage | None = None
 
-    def user(self, text: str) -> None:
+    def user(self, text: str, time: str | None = None) -> None:
         """Report a message of the user: a new turn, unless the agent has not acted since the user's last message.
 
         Steps before the user's first message belong to the first turn.
@@ -50,12 +52,18 @@ class Conversation:
         else:
             last.user_text = f"{last.user_text}\n{text}" if last.user_text else text
         self._user_spoke = True
+        self._turns[-1].time = time
+
+    def spend(self, usage: Usage | None) -> None:
+        """Report what the next step costs: an answer of a model that holds several steps is paid for with its first."""
+        self._spent = add_usages(self._spent, usage)
 
     def step(self, time: str | None = None) -> None:
         """Report a step of the agent; the calls that follow belong to it."""
         if not self._turns:
             self._turns.append(Turn())
-        self._turns[-1].steps.append(Step(time=time))
+        self._turns[-1].steps.append(Step(time=time, usage=self._spent))
+        self._spent = None
 
     def call(self, call: ToolCall) -> None:
         """Report a call of a tool in the current step."""

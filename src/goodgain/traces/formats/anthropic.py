@@ -23,6 +23,7 @@ from goodgain.traces.conversations.exchanges import (
     read_chat_log,
     split_exchange,
 )
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -176,6 +177,8 @@ class _MessageReader:
         if role == "user" and not any(_is_result_block(block) for block, _ in blocks):
             self.conversation.user(message_text(content))
         elif role == "assistant":
+            if self.source.costs:
+                self.conversation.spend(read_usage(message.get("usage")))
             self._new_step = True
             self._stepped = False
         for block, block_at in blocks:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.traces.conversations.conversation import Conversation, message_text
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -78,7 +79,8 @@ def _read_step(source: Source, conversation: Conversation, step: dict[str, Any],
     expected = "calls in tool_calls, results in observation"
     source.check_fields(step, _STEP_FIELDS, at, of="a step", expected=expected, needs="message")
     if speaker == "user":
-        conversation.user(message_text(step.get("message")))
+        time = step.get("timestamp")
+        conversation.user(message_text(step.get("message")), time if isinstance(time, str) else None)
     elif speaker == "agent":
         _read_agent_step(source, conversation, step, at)
     elif speaker != "system":
@@ -90,6 +92,8 @@ def _read_step(source: Source, conversation: Conversation, step: dict[str, Any],
 
 
 def _read_agent_step(source: Source, conversation: Conversation, step: dict[str, Any], at: str) -> None:
+    if source.costs:
+        conversation.spend(read_usage(step.get("metrics")))
     time = step.get("timestamp")
     conversation.step(time if isinstance(time, str) else None)
     calls = []

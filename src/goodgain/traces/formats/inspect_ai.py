@@ -1,4 +1,4 @@
-"""Inspect AI logs: `.json`, or `.eval` archives; a sample is a trace, an epoch of it a run of a system of its own.
+"""Inspect AI logs: `.json`, or `.eval` archives; a sample is a trace, an epoch of it a run of the system.
 
 An assistant message is a step, a user message a turn. Searches that a model's vendor ran stand in the assistant's
 content as `tool_use` parts.
@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.traces.conversations.conversation import Conversation, message_text
+from goodgain.traces.conversations.usage import add_usages, read_usage
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.traces.model import UNANSWERED, ToolCall, Trace, Usage
 from goodgain.traces.tools import is_search_tool
 
 _PART_TYPES = {"text", "reasoning", "image", "audio", "video", "data", "document", "tool_use"}
@@ -107,14 +108,35 @@ def _read_sample(source: Source, value: Any, at: str, model: str | None) -> Trac
     if not isinstance(messages, list):
         raise unexpected_value(f"{at}/messages", "a list of messages", messages)
     conversation = Conversation()
+    usages = _read_usages(sample.get("events")) if source.costs else {}
     for index, message in enumerate(messages):
         message_at = f"{at}/messages/{index}"
+        if usages and isinstance(message, dict) and message.get("role") == "assistant":
+            conversation.spend(usages.get(str(message.get("id"))))
         _read_message(source, conversation, expect_object(message, message_at), message_at, attached)
     _report_unseen_searches(source, conversation, sample.get("events"), f"{at}/events")
     epoch = expect_id(sample.get("epoch"), f"{at}/epoch") or "1"
     trace = conversation.trace(at, sample, query_id=query_id)
     trace.tag, trace.run = model, epoch
     return trace
+
+
+def _read_usages(events: Any) -> dict[str, Usage]:
+    """Return what each message of the assistant cost, by its id, from the events of the model's calls."""
+    found: dict[str, Usage] = {}
+    for event in events if isinstance(events, list) else []:
+        output = event.get("output") if isinstance(event, dict) and event.get("event") == "model" else None
+        choices = output.get("choices") if isinstance(output, dict) else None
+        message = (
+            choices[0].get("message")
+            if isinstance(choices, list) and choices and isinstance(choices[0], dict)
+            else None
+        )
+        if isinstance(output, dict) and isinstance(message, dict) and message.get("id") is not None:
+            usage = add_usages(read_usage(output.get("usage")), read_usage({"seconds": output.get("time")}))
+            if usage is not None:
+                found.setdefault(str(message["id"]), usage)
+    return found
 
 
 def _read_message(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import expect_id, expect_list, expect_object, expect_optional_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -19,9 +20,9 @@ from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
 
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
-_TRACE_FIELDS = {_VERSION_FIELD, "query_id", "system", "session_id", "turns", "steps", "user", "metadata"}
+_TRACE_FIELDS = {_VERSION_FIELD, "query_id", "system", "repeat", "session_id", "turns", "steps", "user", "metadata"}
 _TURN_FIELDS = {"user", "steps", "query_id"}
-_STEP_FIELDS = {"searches", "time"}
+_STEP_FIELDS = {"searches", "time", "input_tokens", "output_tokens", "seconds", "cost"}
 _SEARCH_FIELDS = {"tool", "query", "queries", "results", "output", "error", "call_id", "time"}
 
 
@@ -90,7 +91,7 @@ def _read_step(source: Source, value: Any, at: str) -> Step:
         )
     searches = step["searches"]
     calls = [_read_search(source, search, f"{at}/searches/{index}") for index, search in enumerate(searches)]
-    return Step([*calls], time=time)
+    return Step([*calls], time=time, usage=read_usage(step) if source.costs else None)
 
 
 def _read_search(source: Source, value: Any, at: str) -> ToolCall:

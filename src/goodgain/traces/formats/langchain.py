@@ -11,10 +11,11 @@ from typing import Any
 
 from goodgain.traces.conversations.conversation import Conversation, find_query_id, message_text
 from goodgain.traces.conversations.exchanges import ConversationPart, Exchange, join_exchanges
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.traces.model import UNANSWERED, ToolCall, Trace, Usage
 
 #: Types of messages, of parts of content, and the fields of a message. Others are reported as not understood.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
@@ -206,12 +207,22 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
         conversation.user(message_text(body.get("content")))
         _report_parts(source, body.get("content"), f"{at}/content", "a human message")
     elif kind == "ai" or (kind == "chat" and body.get("role") in ("assistant", "ai")):
+        if source.costs:
+            conversation.spend(_read_usage(body))
         conversation.step()
         _read_calls(source, conversation, body, at)
     elif kind in ("tool", "function"):
         _read_answer(conversation, body, at)
     elif kind not in _KINDS or kind == "chat":
         source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
+
+
+def _read_usage(body: dict[str, Any]) -> Usage | None:
+    """Return the usage of an AI message: LangChain's own, else the one that the vendor gave."""
+    given = body.get("response_metadata")
+    vendors = given if isinstance(given, dict) else {}
+    holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
+    return next((usage for holder in holders if (usage := read_usage(holder)) is not None), None)
 
 
 def _read_calls(source: Source, conversation: Conversation, body: dict[str, Any], at: str) -> None:

@@ -7,7 +7,7 @@ An assistant message is a step, a user message a turn. Also read: `function_call
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from goodgain.traces.conversations.conversation import (
@@ -24,6 +24,7 @@ from goodgain.traces.conversations.exchanges import (
     read_chat_log,
     split_exchange,
 )
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import (
     as_word,
     expect_id,
@@ -151,7 +152,9 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     for index, message in enumerate(messages):
         _read_message(source, conversation, message, f"{messages_at}/{index}", model)
     _add_unlogged_searches(conversation, record, conversation.hosted, at)
-    return conversation.trace(at, value)
+    trace = conversation.trace(at, value)
+    trace.tag = _name_system([model])
+    return trace
 
 
 def _is_exchange(record: Any) -> bool:
@@ -181,13 +184,22 @@ def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace
     for part in parts:
         if not part.resent:
             shown = conversation.hosted
+            if source.costs:
+                conversation.spend(read_usage(part.response.get("usage")))
             for message, message_at in part.messages:
                 _read_message(source, conversation, message, message_at, part.response.get("model"))
             source.check_fields(
                 part.response, _RESPONSE_FIELDS, part.response_at, of="a response", expected="all in choices"
             )
             _add_unlogged_searches(conversation, part.response, conversation.hosted - shown, part.response_at)
-    return conversation.trace(at)
+    trace = conversation.trace(at)
+    trace.tag = _name_system(part.response.get("model") for part in parts)
+    return trace
+
+
+def _name_system(models: Iterable[Any]) -> str | None:
+    """Return the first model that a log names."""
+    return next((model for model in models if isinstance(model, str) and model), None)
 
 
 def _add_unlogged_searches(conversation: Conversation, holder: dict[str, Any], shown: int, at: str) -> None:
@@ -229,6 +241,8 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
         else:
             _read_answer(conversation, message, at)
     elif role == "assistant":
+        if source.costs:
+            conversation.spend(read_usage(message.get("usage")))
         conversation.step()
         _read_calls(source, conversation, message, at, model)
     elif role == "function":

@@ -18,6 +18,7 @@ from goodgain.traces.conversations.exchanges import (
     split_exchange,
 )
 from goodgain.traces.conversations.response_calls import CLIENT_CALLS, is_encrypted, read_call
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -105,6 +106,8 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if not lists:
         raise unexpected_value(at, "a response, or a list of its items", value)
     for items, items_at in lists:
+        if source.costs and items_at == f"{at}/output":
+            reader.conversation.spend(read_usage(value.get("usage")))
         if items is None and not items_at.endswith("/input"):
             raise unexpected_value(items_at, "a list of items", items)
         reader.read_all(_read_input(items, items_at) if items_at.endswith("/input") else _read_items(items, items_at))
@@ -136,7 +139,7 @@ def _read_exchange(record: Any, at: str) -> Exchange | None:
     answer = expect_list(response["output"], f"{at}/response/output")
     previous = expect_id(request.get("previous_response_id"), f"{at}/request/previous_response_id")
     this = expect_id(response.get("id"), f"{at}/response/id")
-    return Exchange(messages, f"{at}/request/input", answer, f"{at}/response/output", this, previous)
+    return Exchange(messages, f"{at}/request/input", answer, f"{at}/response/output", this, previous, response)
 
 
 def _read_response(record: Any, at: str) -> Exchange | None:
@@ -145,14 +148,15 @@ def _read_response(record: Any, at: str) -> Exchange | None:
     messages = [item for item, _ in _read_input(response.get("input"), f"{at}/input")]
     previous = expect_id(response.get("previous_response_id"), f"{at}/previous_response_id")
     answer = expect_list(response.get("output"), f"{at}/output")
-    return Exchange(
-        messages, f"{at}/input", answer, f"{at}/output", expect_id(response.get("id"), f"{at}/id"), previous
-    )
+    this = expect_id(response.get("id"), f"{at}/id")
+    return Exchange(messages, f"{at}/input", answer, f"{at}/output", this, previous, response)
 
 
 def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
     reader = _ItemReader(source)
     for part in parts:
+        if source.costs and not part.resent:
+            reader.conversation.spend(read_usage(part.response.get("usage")))
         reader.read_all(part.messages, resent=part.resent)
     return reader.conversation.trace(at)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.traces.conversations.usage import add_usages
 from goodgain.traces.input.checks import unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
-from goodgain.traces.otel.roots import Root, find_roots, parse_if_json, split_session
+from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+from goodgain.traces.otel.roots import USAGE, Root, find_roots, parse_if_json, split_session
 from goodgain.traces.otel.spans import OTHER_TOOL_NAMES, Attributes, Span, has_spans
 from goodgain.traces.tools import is_search_tool
 
@@ -58,11 +59,12 @@ def _read_steps(source: Source, root: Root) -> list[Step]:
     steps = [Step()]
     calls = 0
     retrievals: list[tuple[Span, ToolCall]] = []
+    tool_times: dict[int, tuple[int, int]] = {}
     for span in root.spans:
         if span.unknown:
             source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
         if span.kind == "LLM":
-            steps.append(Step())
+            steps.append(Step(usage=_read_usage(span) if source.costs else None))
         elif span.kind == "RETRIEVER" and not _is_inside_recorded_retriever(span, by_id):
             call = _read_retrieval(span)
             retrievals.append((span, call))
@@ -73,9 +75,20 @@ def _read_steps(source: Source, root: Root) -> list[Step]:
             calls += 1
         elif span.kind == "RERANKER" and source.reranked:
             _apply_reranker(span, retrievals)
+        if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
+            begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
+            tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
+    for index, (begin, end) in tool_times.items():  # tools of a step run side by side
+        steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
     if not calls:
         steps += _find_calls_without_spans(root)
     return steps
+
+
+def _read_usage(span: Span) -> Usage | None:
+    """Return what a span of a model cost, and how long it took."""
+    seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
+    return add_usages(span.get(USAGE), Usage(seconds=seconds))
 
 
 def _find_callers_of_retrievers(spans: list[Span], by_id: dict[str, Span]) -> set[str]:

@@ -89,6 +89,7 @@ class Source:
         path: the file; `name` is its base name, which query ids are made of.
         citations: whether citations of answers are results.
         reranked: whether a reranker's list replaces its retriever's.
+        costs: whether steps are to say what they cost.
         is_search: which tools are searches, by the caller's choice or by their names.
         summary: where what is left out is counted.
         bytes_read: how many bytes of lines were read so far.
@@ -96,7 +97,8 @@ class Source:
 
     def __init__(
         self, path: Path, head: FileHead, summary: Summary, *,
-        citations: bool = False, reranked: bool = False, skip: bool = False, is_search: ToolPredicate = is_search_tool,
+        citations: bool = False, reranked: bool = False, costs: bool = False, skip: bool = False,
+        is_search: ToolPredicate = is_search_tool,
         span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
     ) -> None:  # fmt: skip
         self.path = path
@@ -104,6 +106,7 @@ class Source:
         self.summary = summary
         self.citations = citations
         self.reranked = reranked
+        self.costs = costs
         self.is_search = is_search
         self.bytes_read = 0
         self._unknown: list[UnknownItem] = []

@@ -7,11 +7,13 @@ from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import find_query_id, message_text
+from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import Source
+from goodgain.traces.model import Usage
 from goodgain.traces.otel.spans import Attributes, Span, read_spans
 
-__all__ = ["SEARCH_KINDS", "Root", "find_roots", "parse_if_json", "split_session"]
+__all__ = ["SEARCH_KINDS", "USAGE", "Root", "find_roots", "parse_if_json", "split_session"]
 
 #: Kinds of spans that hold results.
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
@@ -22,6 +24,8 @@ _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id")
 
 #: The attribute under which `_drop_bodies` keeps what was read from a span; no log has one of this name.
 _MESSAGES = "goodgain.messages"
+#: The attribute of a span of a model under which its usage is kept, where costs are asked for.
+USAGE = "goodgain.usage"
 
 
 class Root:
@@ -48,7 +52,7 @@ def find_roots(source: Source) -> list[Root]:
             for span in read_spans(value, at, count):
                 traces.setdefault(span.trace_id, []).append(span)
                 count += 1
-                _drop_bodies(span)
+                _drop_bodies(span, costs=source.costs)
     roots = []
     for spans in traces.values():
         tops = [span for span in spans if span.parent_id is None]
@@ -70,7 +74,7 @@ def _select_turn_roots(tops: list[Span]) -> list[Span]:
     return found
 
 
-def _drop_bodies(span: Span) -> None:
+def _drop_bodies(span: Span, *, costs: bool) -> None:
     """Replace the attributes of a span without results by what is needed of them: its messages and tool calls.
 
     The bodies of model calls are most of a log, and would fill the memory until the last span is read.
@@ -81,8 +85,25 @@ def _drop_bodies(span: Span) -> None:
     if span.kind == "LLM" or span.parent_id is None:
         kept[_MESSAGES] = _read_messages(span)
     if span.kind == "LLM":
+        if costs:
+            kept[USAGE] = _read_usage(span)
         kept["calls"] = list({str(call["id"]): call for call in _find_model_calls(span)}.values())
     span.attributes = kept
+
+
+def _read_usage(span: Span) -> Usage | None:
+    """Return the tokens and the price of a span of a model."""
+    names = {
+        "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "cost": ("llm.cost.total", "gen_ai.usage.cost"),
+    }
+    return read_usage(
+        {
+            field: next((value for key in keys if (value := span.get(key)) is not None), None)
+            for field, keys in names.items()
+        }
+    )
 
 
 def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:

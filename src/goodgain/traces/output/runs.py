@@ -13,8 +13,9 @@ from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
 from goodgain.files.results import open_results
 from goodgain.schema import EMPTY_DOC
+from goodgain.traces.summary import RunName
 
-__all__ = ["DEFAULT_TAG", "NormaliseUrl", "list_systems", "name_results", "to_run"]
+__all__ = ["DEFAULT_TAG", "NormaliseUrl", "add_documents", "is_of_run", "list_runs", "name_results", "to_run"]
 
 #: The tag of a system that neither the log nor the caller names.
 DEFAULT_TAG = "goodgain"
@@ -23,12 +24,13 @@ DEFAULT_TAG = "goodgain"
 NormaliseUrl = Callable[[str], str | None]
 
 _NEEDED = ("query_id", "iteration", "search", "rank")
-_TEXTS = ("system", "document", "doc_id", "url", "title", "snippet")
+_TEXTS = ("system", "replicate", "document", "doc_id", "url", "title", "snippet")
 
 
 def to_run(
-    results: Any, *, system: str | None = None, tag: str | None = None, normalise_url: NormaliseUrl | None = None
-) -> pl.DataFrame:
+    results: Any, *, system: str | None = None, replicate: str | None = None, tag: str | None = None,
+    normalise_url: NormaliseUrl | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Make a run of a results frame.
 
     Args:
@@ -36,6 +38,7 @@ def to_run(
             is the document that its column `document` names (see `deduplicate`), else its doc_id, else its normalised
             URL, else `text:` and a hash of its text.
         system: the system to take, where the frame holds several.
+        replicate: the run of the system to take, where the frame holds several (the epochs of Inspect).
         tag: the run's tag; None: the system's name.
         normalise_url: how URLs become ids; None: as deduplication does it.
 
@@ -45,7 +48,7 @@ def to_run(
         row `-` with rank and score 0; a query that never searched has none.
 
     Raises:
-        InputError: columns are missing, or the frame holds several systems and none is named.
+        InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named.
 
     Example:
         >>> import polars as pl
@@ -54,7 +57,7 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = _sort_rows(_select_system(_select_columns(open_results(results)), system))
+    rows = _sort_rows(_choose_run(_select_columns(open_results(results)), system, replicate))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
     if not rows.select(found.all()).item():  # keep one row of an iteration without results
@@ -88,9 +91,21 @@ def name_results(results: Any) -> pl.DataFrame:
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
-def list_systems(frame: pl.DataFrame) -> list[str | None]:
-    """Return the systems of a results frame, in order of appearance."""
-    return frame["system"].unique(maintain_order=True).to_list() if "system" in frame.columns else [None]
+def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
+    """Return a results frame with the column `document`: the doc_id that each result has in a run, null without a result."""
+    named = _name_documents(_select_columns(frame), normalise_url)
+    document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
+    return frame.with_columns(document=document)
+
+
+def list_runs(frame: pl.DataFrame) -> list[RunName]:
+    """Return the runs in a frame with systems and replicates, in order of appearance."""
+    return [RunName(*row) for row in frame.select(RunName._fields).unique(maintain_order=True).iter_rows()]
+
+
+def is_of_run(name: RunName) -> pl.Expr:
+    """Return the condition for rows of a frame with systems and replicates to be of one run."""
+    return pl.col("system").eq_missing(name.system) & pl.col("replicate").eq_missing(name.replicate)
 
 
 def _select_columns(results: Any, *more: str) -> pl.DataFrame:
@@ -136,16 +151,20 @@ def _number_names(names: pl.Series) -> pl.Series:
     return names.to_frame("name").with_row_index("row").select(pl.col("row").min().over("name")).to_series()
 
 
-def _select_system(frame: pl.DataFrame, system: str | None) -> pl.DataFrame:
-    found = list_systems(frame)
-    if system is not None:
-        if system not in found:
-            known = ", ".join(repr(name) for name in found if name is not None) or "none that has a name"
-            raise InputError(f"the results hold no system {system!r}, only {known}")
-        return frame.filter(pl.col("system") == system)
-    if len(found) > 1:
-        names = ", ".join(repr(name) for name in found[:5])
-        raise InputError(f"the results hold several systems ({names}), and a run is one system; name one with system=")
+def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:
+    """Return the rows of the one run in a frame that the caller means."""
+    for column, given, of in (("system", system, "systems"), ("replicate", replicate, "replicates")):
+        found = frame[column].unique(maintain_order=True).to_list()
+        if given is not None:
+            if given not in found:
+                known = ", ".join(repr(name) for name in found if name is not None) or "none that has a name"
+                raise InputError(f"the results hold no {column} {given!r}, only {known}")
+            frame = frame.filter(pl.col(column) == given)
+        elif len(found) > 1:
+            names = ", ".join(repr(name) for name in found[:5])
+            raise InputError(
+                f"the results hold several {of} ({names}), and a run is one system's; name one with {column}="
+            )
     return frame
 
 

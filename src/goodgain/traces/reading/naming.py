@@ -10,28 +10,29 @@ from goodgain.traces.model import Trace
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.reading.searches import Query
 
-__all__ = ["QueryNames", "choose_query_id", "name_system"]
+__all__ = ["QueryNames", "choose_query_id", "name_replicate", "name_system"]
 
 #: The value at a field path that a trace does not have; None is a value that it may have.
 _ABSENT = object()
 
 
 class QueryNames:
-    """The pairs of system and query id seen so far, each with the place of its trace."""
+    """The system, replicate and id of the queries seen so far, each with the place of its trace."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str | None, str], str] = {}
+        self._seen: dict[tuple[str | None, str | None, str], str] = {}
         self._by_path = self._by_constant = ""
 
-    def add(self, system: str | None, query_id: str, at: str) -> None:
+    def add(self, system: str | None, replicate: str | None, query_id: str, at: str) -> None:
         """Add a query.
 
         Raises:
-            InputError: another query of the system has this id; the error names both places.
+            InputError: another query of the run has this id; the error names both places.
         """
-        earlier = self._seen.setdefault((system, query_id), at)
+        earlier = self._seen.setdefault((system, replicate, query_id), at)
         if earlier is not at:
             of = f" of system {system!r}" if system is not None else ""
+            of += f", replicate {replicate!r}," if replicate is not None else ""
             raise InputError(
                 f"{format_place(at)}: the query id {query_id!r}{of} stands also in {format_place(earlier)}; "
                 "give each trace an id of its own with query_id=, or read the files apart"
@@ -54,12 +55,18 @@ class QueryNames:
             )
 
 
-def name_system(trace: Trace, options: ReadOptions) -> str | None:
-    """Return the name of a trace's system: the caller's or the log's, with the run where the log has several."""
-    tag = options.tag if options.tag is not None else trace.tag
-    if trace.run is None:
-        return tag
-    return f"{tag}-{trace.run}" if tag else trace.run
+def name_system(trace: Trace, given: str | None, options: ReadOptions) -> str | None:
+    """Return the name of a trace's system: the one given with its file, or for all files, or the log's own."""
+    return given or (options.tag if options.tag is not None else trace.tag)
+
+
+def name_replicate(trace: Trace) -> str | None:
+    """Return which run of its system a trace belongs to, where the log tells: its format does, or a field `repeat`."""
+    if trace.run is not None:
+        return trace.run
+    repeat = trace.record.get("repeat") if isinstance(trace.record, dict) else None
+    is_name = isinstance(repeat, (str, int)) and not isinstance(repeat, bool) and repeat != ""
+    return str(repeat) if is_name else None
 
 
 def choose_query_id(trace: Trace, query: Query, options: ReadOptions, name: str) -> tuple[str, str]:

@@ -17,12 +17,14 @@ __all__ = ["QueryId", "ReadOptions"]
 QueryId = str | Callable[[Trace], str]
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "turns": ("last", "all"),
+    "turns": ("last", "searching", "all"),
     "iteration": (None, "step", "call"),
     "unrecorded": ("raise", "empty", "skip"),
     "errors": ("raise", "skip"),
     "citations": (True, False),
     "reranked": (True, False),
+    "strict": (True, False),
+    "costs": (True, False),
 }
 
 
@@ -32,7 +34,8 @@ class ReadOptions:
 
     Attributes:
         format: a format's name, or auto: found from the file's first 256 KiB.
-        turns: last: only the last turn of each trace is a query; all: each turn is one.
+        turns: last: only the last turn of each trace is a query; searching: the last turn that searched (the last turn
+            of all if none did); all: each turn is one.
         iteration: step: the calls of a step are one iteration; call: each call is one; None: the best that the format records.
         tools: the tools that are searches: a function of the name, names, or None for the rule in docs/traces.
         parse: reads outputs that the built-in readers cannot, or get wrong: output -> results, or None.
@@ -43,11 +46,13 @@ class ReadOptions:
             iteration is left out).
         errors: raise, or skip traces that cannot be read, with a notice.
         reranked: a reranker's list replaces its retriever's.
+        strict: what is not understood in a trace is an error, also where its queries have searches.
+        costs: read what each iteration cost too.
         tag: the name of the system; None: the log's own, if it names one.
     """
 
     format: str = "auto"
-    turns: Literal["last", "all"] = "last"
+    turns: Literal["last", "searching", "all"] = "last"
     iteration: Literal["step", "call"] | None = None
     tools: ToolPredicate | Collection[str] | str | None = None
     parse: Parse | None = None
@@ -56,6 +61,8 @@ class ReadOptions:
     unrecorded: Literal["raise", "empty", "skip"] = "raise"
     errors: Literal["raise", "skip"] = "raise"
     reranked: bool = False
+    strict: bool = False
+    costs: bool = False
     tag: str | None = None
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,19 +13,29 @@ from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, read_head
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format
 
-__all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks", "read_head_and_format"]
+__all__ = ["Paths", "Piece", "Task", "TraceFile", "find_trace_files", "plan_tasks", "read_head_and_format"]
 
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+#: The traces of one system, or those of each system by its name.
+Paths = PathsOfSystem | Mapping[str, PathsOfSystem]
 
 #: Bytes of a task: large enough that starting it costs little, small enough for several in memory.
 _TASK_SIZE = 16 << 20
 _ENDINGS = (*ENDINGS, *COMPRESSED)
 
 
-class Piece(NamedTuple):
-    """A file, or the lines in a range of bytes of a JSON Lines file."""
+class TraceFile(NamedTuple):
+    """A file of traces, and the name of their system where the caller gave one."""
 
     path: Path
+    system: str | None = None
+
+
+class Piece(NamedTuple):
+    """A file, or the lines in a range of bytes of a JSON Lines file; the traces in it are of one system if that is named."""
+
+    path: Path
+    system: str | None
     size: int
     span: tuple[int, int] | None = None
     first_line: int = 1
@@ -39,12 +49,32 @@ class Task(NamedTuple):
     pieces: list[Piece]
 
 
-def find_trace_files(paths: Paths) -> list[Path]:
+def find_trace_files(paths: Paths) -> list[TraceFile]:
     """Return the files that paths name; a directory stands for the files in it with an ending of traces.
 
     Raises:
-        InputError: there are no files, a path does not exist, or one file is named twice.
+        InputError: there are no files, a path does not exist, one file is named twice, or a system has no name.
     """
+    if isinstance(paths, Mapping):
+        for name in paths:
+            if not isinstance(name, str) or not name:
+                raise InputError(
+                    f"{name!r} is not the name of a system; give a text for each, as in {{'old': 'old.jsonl'}}"
+                )
+        found = [TraceFile(path, name) for name, of_system in paths.items() for path in _list_files(of_system)]
+    else:
+        found = [TraceFile(path) for path in _list_files(paths)]
+    if not found:
+        raise InputError("no trace was given; name at least one file")
+    seen: set[Path] = set()
+    for file in found:
+        if file.path in seen:
+            raise InputError(f"{file.path}: is given twice; name each file once")
+        seen.add(file.path)
+    return found
+
+
+def _list_files(paths: PathsOfSystem) -> list[Path]:
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[Path] = []
     for path in map(Path, given):
@@ -59,13 +89,6 @@ def find_trace_files(paths: Paths) -> list[Path]:
             raise InputError(f"{path}: no such file; give the path of a trace")
         else:
             found.append(path)
-    if not found:
-        raise InputError("no trace was given; name at least one file")
-    seen: set[Path] = set()
-    for path in found:
-        if path in seen:
-            raise InputError(f"{path}: is given twice; name each file once")
-        seen.add(path)
     return found
 
 
@@ -75,20 +98,20 @@ def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
     return head, detect_format(path, head) if name == "auto" else get_format(name)
 
 
-def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
+def plan_tasks(files: list[TraceFile], format_name: str, *, apart: bool) -> Iterator[Task]:
     """Yield the tasks: small files together, large ones alone and, if pieces are read `apart`, in pieces."""
     pieces: list[Piece] = []
     waiting = 0
-    for path in files:
-        size = path.stat().st_size
+    for file in files:
+        size = file.path.stat().st_size
         # A file of less than two tasks is not worth the reading it takes to split it.
-        if apart and size > 2 * _TASK_SIZE and (parts := _split_file(path, format_name)):
+        if apart and size > 2 * _TASK_SIZE and (parts := _split_file(file, format_name)):
             if pieces:
                 yield Task(pieces)
                 pieces, waiting = [], 0
             yield from (Task([part]) for part in parts)
             continue
-        pieces.append(Piece(path, size))
+        pieces.append(Piece(*file, size))
         waiting += size
         if waiting >= _TASK_SIZE:
             yield Task(pieces)
@@ -97,26 +120,26 @@ def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[
         yield Task(pieces)
 
 
-def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
+def _split_file(file: TraceFile, format_name: str) -> Iterator[Piece] | None:
     """Return the pieces of a file whose lines are traces; None if one process has to read all of it."""
-    if compression(path) is not None:  # a compressed file has no place at which reading could begin in the middle
+    if compression(file.path) is not None:  # a compressed file has no place at which reading could begin in the middle
         return None
-    head, found = read_head_and_format(path, format_name)
+    head, found = read_head_and_format(file.path, format_name)
     if head.kind != "jsonl" or not found.independent(head):
         return None
-    return _split_lines(path, found.name)
+    return _split_lines(file, found.name)
 
 
-def _split_lines(path: Path, format_name: str) -> Iterator[Piece]:
+def _split_lines(file: TraceFile, format_name: str) -> Iterator[Piece]:
     """Yield ranges of whole lines with the numbers of their first line and first trace; blank lines are not traces."""
     start, first_line, first_number, size, traces = 0, 1, 1, 0, 0
-    with open_plain(path) as file:
-        for line_number, line in enumerate(file, start=1):
+    with open_plain(file.path) as lines:
+        for line_number, line in enumerate(lines, start=1):
             size += len(line)
             traces += not line.isspace()
             if size >= _TASK_SIZE:
-                yield Piece(path, size, (start, start + size), first_line, first_number, format_name)
+                yield Piece(*file, size, (start, start + size), first_line, first_number, format_name)
                 start, first_line, first_number = start + size, line_number + 1, first_number + traces
                 size = traces = 0
     if size:
-        yield Piece(path, size, (start, start + size), first_line, first_number, format_name)
+        yield Piece(*file, size, (start, start + size), first_line, first_number, format_name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.files.results import RESULTS_SCHEMA
+from goodgain.files.results import COSTS_SCHEMA, RESULTS_SCHEMA
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.model import Pairs, Result, SearchCall
 from goodgain.traces.reading.searches import Query
@@ -34,27 +34,34 @@ class ResultRows:
     def __init__(self) -> None:
         self._results: list[Result] = []
         self._counts: list[int] = []
+        self._costs: list[tuple[Any, ...]] = []  # in the order of COSTS_SCHEMA
         self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
 
     def __len__(self) -> int:
         return len(self._results)
 
-    def add(self, query: Query, query_id: str, system: str | None) -> None:
+    def add(self, query: Query, query_id: str, system: str | None, replicate: str | None) -> None:
         """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
         turn = query.turn.index
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
                 self._searches.append(
-                    (query_id, system, turn, iteration, number, search.call_id, search, search.status)
+                    (query_id, system, replicate, turn, iteration, number, search.call_id, search, search.status)
                 )
                 self._counts.append(len(found))
                 self._results += found
         if not query.iterations:
             status = "unrecorded" if query.left_out else None
-            self._searches.append((query_id, system, turn, 0, 0, None, None, status))
+            self._searches.append((query_id, system, replicate, turn, 0, 0, None, None, status))
             self._counts.append(1)
             self._results += _NO_RESULT
+
+        for place, usage in enumerate(query.spent, start=1):
+            iteration = place if place < len(query.spent) else 0
+            values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
+            if iteration or not query.iterations or values.count(None) < len(values):
+                self._costs.append((query_id, system, replicate, iteration, *values))
 
     @property
     def all_have_ids(self) -> bool:
@@ -64,7 +71,7 @@ class ResultRows:
     def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
         """Return the results frame; `for_run`: only the columns that a run needs if all results have ids."""
         of_results = _OF_RUNS if for_run else _OF_RESULTS
-        of_searches = ("query_id", "system", "iteration", "search") if for_run else _OF_SEARCHES
+        of_searches = ("query_id", "system", "replicate", "iteration", "search") if for_run else _OF_SEARCHES
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
         if "search_query" in of_searches and columns:
             columns["search_query"] = tuple(map(_format_queries, columns["search_query"]))
@@ -76,6 +83,10 @@ class ResultRows:
         found = [_make_column(name, self._results) for name in of_results]
         whole = (searches[rows] if self._counts else searches).hstack(found)
         return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
+
+    def costs_to_frame(self) -> pl.DataFrame:
+        """Return what the iterations cost, where that was asked for; a row of iteration 0 is what the answer cost."""
+        return pl.DataFrame(self._costs, schema=COSTS_SCHEMA, orient="row")
 
 
 def _format_queries(search: SearchCall | None) -> str | None:

@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn
+from goodgain.traces.model import UNANSWERED, SearchCall, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.traces.reading.costs import CostMeter
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.summary import Summary
 from goodgain.traces.tool_outputs.objects import join_texts
 from goodgain.traces.tool_outputs.outcomes import is_nothing_found
-from goodgain.traces.tool_outputs.readers import Outcome, read_output
+from goodgain.traces.tool_outputs.readers import Outcome, looks_like_results, read_output
+from goodgain.traces.tools import ToolPredicate, find_needed_argument, has_argument
 
-__all__ = ["Query", "UnrecordedError", "check_blank", "read_queries"]
+__all__ = ["Query", "UnrecordedError", "check_blank", "make_strict_error", "read_queries"]
 
 #: The field of the summary that counts searches of each status without results.
 _COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
@@ -24,42 +26,92 @@ _ANSWER_REMEDY = "was the log cut off before the answer?"
 class Query(NamedTuple):
     """One turn of a trace that is scored, with its iterations in order and the searches of each.
 
-    `left_out`: whether iterations were left out, as their results are not recorded.
+    `left_out`: whether iterations were left out, as their results are not recorded. `spent`: what each iteration cost
+    and, behind these, what was spent after the last; empty where costs were not asked for.
     """
 
     turn: Turn
     own_id: str | None
     iterations: list[list[SearchCall]]
     left_out: bool
+    spent: list[Usage]
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Read the queries of a trace, which are its last turn or all its turns.
+    """Read the queries of a trace: its last turn, its last turn that searched, or all its turns.
 
     Raises:
-        InputError: results cannot be read or are not recorded, and the options say to raise.
+        InputError: results cannot be read or are not recorded, and the options say to raise; or something in the trace
+            is not understood, and it has no search or `strict` is set.
     """
-    used = trace.turns if options.turns == "all" else trace.turns[-1:]
+    if options.strict and trace.unknown:
+        raise make_strict_error(trace.unknown[0])
+    used = _choose_turns(trace, options)
+    before = sum(summary.searches.values()) if len(used) < len(trace.turns) else 0
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     for unknown in trace.unknown:
         summary.count_unknown(unknown.what, format_place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
+    if len(used) < len(trace.turns):  # one turn is used
+        elsewhere = sum(_count_searches(turn, options) for turn in trace.turns if turn is not used[0])
+        summary.searches_elsewhere += elsewhere
+        if elsewhere and sum(summary.searches.values()) == before:
+            summary.searched_elsewhere += 1
+            summary.without_search -= 1
     return read
+
+
+def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
+    if options.turns == "all":
+        return trace.turns
+    if options.turns == "searching":
+        searching = (turn for turn in reversed(trace.turns) if _count_searches(turn, options))
+        return [next(searching, trace.turns[-1])]
+    return trace.turns[-1:]
+
+
+def _count_searches(turn: Turn, options: ReadOptions) -> int:
+    """Return the number of searches in a turn; what they returned is not looked at."""
+    is_search = options.is_search_tool
+    return sum(_is_search(call, options, is_search) for step in turn.steps for call in step.calls)
+
+
+def _is_search(call: ToolCall | SearchCall, options: ReadOptions, is_search: ToolPredicate) -> bool:
+    """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
+    if not isinstance(call, ToolCall):
+        return True
+    if call.is_search is not None:
+        return call.is_search
+    if not is_search(call.tool):
+        return False
+    needed = find_needed_argument(call.tool)
+    return needed is None or options.tools is not None or has_argument(call.arguments, needed)
+
+
+def make_strict_error(unknown: UnknownItem) -> InputError:
+    """Return the error for something that is not understood, where the caller asked for none with `strict`."""
+    expected = f" (expected: {unknown.expected})" if unknown.expected else ""
+    return InputError(
+        f"{format_place(unknown.at)}: {unknown.what} is not understood{expected}, and strict=True (--strict) allows no "
+        "such item; leave it out to read the rest of the trace with a notice"
+    )
 
 
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     is_search = options.is_search_tool
     iterations: list[list[SearchCall]] = []
+    meter = CostMeter(turn) if options.costs else None
     skipped = unparsed = 0
     for step in turn.steps:
         summary.steps += 1
+        if meter is not None:
+            meter.add(step)
         searches: list[SearchCall] = []
         for call in step.calls:
-            counts = call.is_search if isinstance(call, ToolCall) else True
-            if not (is_search(call.tool) if counts is None else counts):
-                summary.skipped_tools[call.tool] += 1
+            if not _is_search(call, options, is_search):
+                _count_skipped(call, summary)
                 continue
             search = (
                 _read_search(call, options, summary) if isinstance(call, ToolCall) else _check_search(call, options)
@@ -68,6 +120,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             searches.append(search)
         if not searches:
             continue
+        before = len(iterations)
         # A step with an unparsed search stays an iteration; with one unrecorded and 'skip', all of it is left out,
         # as its results would be incomplete.
         for group in [searches] if iteration == "step" else [[search] for search in searches]:
@@ -77,6 +130,8 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
                 skipped += 1
             else:
                 iterations.append(group)
+        if meter is not None:
+            meter.end_iterations(len(iterations) - before)
     summary.iterations += len(iterations)
     if not iterations and not skipped:
         summary.without_search += 1
@@ -85,7 +140,10 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.unparsed_queries += unparsed > 0
     # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
-    return Query(turn, own_id, iterations, skipped > 0)
+    spent = [] if meter is None else [*meter.iterations, meter.rest]
+    summary.costs_read += len(spent)
+    summary.costs_known += sum(usage != Usage() for usage in spent)
+    return Query(turn, own_id, iterations, skipped > 0, spent)
 
 
 def _check_understood(trace: Trace, turn: Turn) -> None:
@@ -170,6 +228,14 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     if call.failed:
         return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
     return Outcome("unrecorded") if call.output is UNANSWERED and call.spare is UNANSWERED else outcome
+
+
+def _count_skipped(call: ToolCall | SearchCall, summary: Summary) -> None:
+    """Count a call that is not a search, and note whether its answer looks like a list of results all the same."""
+    summary.skipped_tools[call.tool] += 1
+    # A call that its format decides on is not a question of its tool's name.
+    if isinstance(call, ToolCall) and call.is_search is None and looks_like_results(call.output, call.at):
+        summary.lookalikes[call.tool] += 1
 
 
 def _count_search(search: SearchCall, summary: Summary) -> None:

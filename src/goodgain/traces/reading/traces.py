@@ -5,13 +5,12 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import polars as pl
 
@@ -20,12 +19,20 @@ from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import Source, base_name
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format
-from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_system
+from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_replicate, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
-from goodgain.traces.reading.pieces import Paths, Piece, Task, find_trace_files, plan_tasks, read_head_and_format
+from goodgain.traces.reading.pieces import (
+    Paths,
+    Piece,
+    Task,
+    TraceFile,
+    find_trace_files,
+    plan_tasks,
+    read_head_and_format,
+)
 from goodgain.traces.reading.rows import ResultRows, concat_results
-from goodgain.traces.reading.searches import UnrecordedError, check_blank, read_queries
-from goodgain.traces.summary import Summary
+from goodgain.traces.reading.searches import UnrecordedError, check_blank, make_strict_error, read_queries
+from goodgain.traces.summary import RunName, Summary
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate
 
@@ -45,7 +52,7 @@ class TraceBatch(NamedTuple, Generic[Value]):
     """The value made of some whole traces, with their size in bytes, and what the main process checks and reports.
 
     Attributes:
-        names: system, query id and place of each query.
+        names: system, replicate, query id and place of each query.
         sources: for each way in which an id was chosen, the place of one trace.
         summary: what was counted in these traces.
         notices: notices given while they were read by another process.
@@ -53,16 +60,24 @@ class TraceBatch(NamedTuple, Generic[Value]):
 
     value: Value
     size: int
-    names: list[tuple[str | None, str, str]]
+    names: list[tuple[str | None, str | None, str, str]]
     sources: list[tuple[str, str]]
     summary: Summary
     notices: list[str]
 
 
-def read_traces(
+@overload
+def read_traces(paths: Paths, *, costs: Literal[True], **options: Any) -> tuple[pl.DataFrame, pl.DataFrame]: ...
+
+
+@overload
+def read_traces(paths: Paths, *, costs: Literal[False] = ..., **options: Any) -> pl.DataFrame: ...
+
+
+def read_traces(  # type: ignore[misc]  # the options are those below: in overloads each would stand three times
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the name that readers of files have for it everywhere
-    turns: Literal["last", "all"] = "last",
+    turns: Literal["last", "searching", "all"] = "last",
     iteration: Literal["step", "call"] | None = None,
     tools: ToolPredicate | Collection[str] | str | None = None,
     parse: Parse | None = None,
@@ -71,32 +86,41 @@ def read_traces(
     unrecorded: Literal["raise", "empty", "skip"] = "raise",
     errors: Literal["raise", "skip"] = "raise",
     reranked: bool = False,
+    strict: bool = False,
     tag: str | None = None,
+    costs: bool = False,
     jobs: int = 1,
     report: Callable[[Summary], object] | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
     """Read the results of every search in agents' traces, one row a result.
 
     Args:
-        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst.
+        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
+            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`.
         format: the name of a format, or auto: found from the first 256 KiB of each file.
-        turns: last: the last turn of a trace is the query; all: each turn is one, named `<query_id>_<turn>`.
+        turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
+            query, named `<query_id>_<turn>`.
         iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
-        tools: which tools are searches: names, or a function of a name; None: names with search or retrieve in them.
+        tools: which tools are searches: names, or a function of a name; None: by a table of known names, and else names
+            with search or retrieve in them.
         parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
         query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
         citations: count what an answer cites as results of a search that does not record its own.
         unrecorded: searches whose results the log lacks: raise, empty (found nothing), skip (leave the iteration out).
         errors: raise, or skip (traces that cannot be read are left out, and reported in a notice).
         reranked: a reranker's list replaces its retriever's.
-        tag: the name of the system; None: what the log names.
+        strict: what is not understood is an error also in a trace that has searches, instead of a notice.
+        tag: the name of the system, where `paths` names none; None: what the log names.
+        costs: return what each iteration cost too, as far as the log has it.
         jobs: processes that read side by side. With more than one, the calling script needs
             `if __name__ == "__main__":`, and functions must be importable.
         report: is given the `Summary` of what was read; `print` will do.
 
     Returns:
         A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
-        with rank 0; a query that never searched is one row with iteration 0.
+        with rank 0; a query that never searched is one row with iteration 0. With `costs=True`, this frame and one with
+        the columns of `goodgain.schema.COSTS`: tokens, seconds and money of each iteration since the one before it, null
+        where the log does not have them; iteration 0 is what was spent after the last search.
 
     Raises:
         InputError: a file cannot be read as what it is said to be, results cannot be read or are not in the log, a
@@ -118,14 +142,19 @@ def read_traces(
     """
     options = ReadOptions(
         format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
-        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, tag=tag,
+        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
     )  # fmt: skip
     summary = Summary()
-    frames = list(read_batches(paths, options, ResultRows.to_frame, summary, jobs=jobs))
+    frames = list(read_batches(paths, options, _to_frames, summary, jobs=jobs))
     summary.give_notices()
     if report is not None:
         report(summary)
-    return concat_results(frames)
+    results = concat_results([frame for frame, _ in frames])
+    return (results, pl.concat([spent for _, spent in frames])) if costs else results
+
+
+def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return rows.to_frame(), rows.costs_to_frame()
 
 
 def read_batches(
@@ -140,8 +169,10 @@ def read_batches(
         InputError: as in `read_traces`.
     """
     files = find_trace_files(paths)
+    if options.tag is not None and isinstance(paths, Mapping):
+        raise InputError(f"tag={options.tag!r}: the systems are named with their files; leave out tag=")
     names = QueryNames()
-    done, total = 0, sum(path.stat().st_size for path in files)
+    done, total = 0, sum(file.path.stat().st_size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
     for batch in _read_files(files, options, finish, jobs):
@@ -149,8 +180,8 @@ def read_batches(
             notice(text)
         for kind, at in batch.sources:
             names.note_source(kind, at)
-        for system, query_id, at in batch.names:
-            names.add(system, query_id, at)
+        for name in batch.names:
+            names.add(*name)
         summary.add(batch.summary)
         done += batch.size
         if progress is not None:
@@ -160,7 +191,7 @@ def read_batches(
 
 
 def _read_files(
-    files: list[Path], options: ReadOptions, finish: Callable[[ResultRows], Value], jobs: int
+    files: list[TraceFile], options: ReadOptions, finish: Callable[[ResultRows], Value], jobs: int
 ) -> Iterator[TraceBatch[Value]]:
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise InputError(f"jobs={jobs!r}: say how many processes may read, 1 or more")
@@ -223,7 +254,7 @@ def _read_task(task: Task, options: ReadOptions, finish: Callable[[ResultRows], 
     for piece in task.pieces:
         name, begun = base_name(piece.path), 0
         for trace, trace_format, read in _read_piece(piece, options, summary):
-            batch.add(trace, name, trace_format)
+            batch.add(trace, name, trace_format, piece.system)
             if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # More bytes are read from a compressed file than it has.
                 batch.size += min(read, piece.size) - min(begun, piece.size)
@@ -241,17 +272,20 @@ class _BatchBuilder:
         self.rows = ResultRows()
         self.size = 0
         self.summary = summary
-        self.names: list[tuple[str | None, str, str]] = []
+        self.names: list[tuple[str | None, str | None, str, str]] = []
         self.sources: dict[str, str] = {}
 
-    def add(self, trace: Trace, name: str, trace_format: Format) -> None:
-        """Add a trace; with errors='skip', a trace that cannot be read is counted instead."""
+    def add(self, trace: Trace, name: str, trace_format: Format, given: str | None) -> None:
+        """Add a trace of the system given, or of the one that the log names.
+
+        With errors='skip', a trace that cannot be read is counted instead.
+        """
         skip = self.options.errors == "skip"
         counted = Summary() if skip else self.summary  # counts of a trace that is left out must not be added
         before = sum(counted.searches.values())
         try:
             queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
-            system = name_system(trace, self.options)
+            system, replicate = name_system(trace, given, self.options), name_replicate(trace)
             named = [choose_query_id(trace, query, self.options, name) for query in queries]
         except UnrecordedError:
             raise
@@ -266,9 +300,9 @@ class _BatchBuilder:
         if skip:
             self.summary.add(counted)
         for query, (query_id, kind) in zip(queries, named, strict=True):
-            self.rows.add(query, query_id, system)
-            self.names.append((system, query_id, trace.at))
-            self.summary.systems[system or ""] += 1
+            self.rows.add(query, query_id, system, replicate)
+            self.names.append((system, replicate, query_id, trace.at))
+            self.summary.systems[RunName(system, replicate)] += 1
             self.sources.setdefault(kind, trace.at)
 
     def build(self, finish: Callable[[ResultRows], Value]) -> TraceBatch[Value]:
@@ -287,7 +321,7 @@ def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterato
             piece.path, piece.format if options.format == "auto" else options.format
         )
         source = Source(
-            piece.path, head, summary, citations=options.citations, reranked=options.reranked, skip=skip,
+            piece.path, head, summary, citations=options.citations, reranked=options.reranked, costs=options.costs, skip=skip,
             is_search=options.is_search_tool, span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
         )  # fmt: skip
         count = 0
@@ -296,6 +330,8 @@ def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterato
             trace.unknown += source.take_unknown()
             yield trace, trace_format, source.bytes_read
         for unknown in source.take_unknown():  # items behind the last trace
+            if options.strict:
+                raise make_strict_error(unknown)
             summary.count_unknown(unknown.what, format_place(unknown.at))
         if not count and summary.errors == errors and piece.span is None:
             raise InputError(

@@ -7,6 +7,7 @@ an id nor a URL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
@@ -26,7 +27,7 @@ from goodgain.traces.tool_outputs.wrappers import (
     unwrap_langchain,
 )
 
-__all__ = ["Outcome", "Parse", "read_output"]
+__all__ = ["Outcome", "Parse", "looks_like_results", "read_output"]
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
 #: that it leaves to the readers here.
@@ -36,6 +37,8 @@ Parse = Callable[[Any], Iterable[Any] | None]
 _BLOCK_SEPARATOR = "\n=======\n"
 #: Wrappers nested deeper are not opened, so that reading hostile output ends.
 _MAX_DEPTH = 12
+#: Longer answers of tools that do not search are not looked at: they are pages. JSON may be longer than other text.
+_MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 #: An object with more texts than this is not taken for the report that nothing was found.
 _MAX_TEXTS = 3
 
@@ -62,6 +65,23 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     if parse is not None and (found := _call_parse(parse, output, at, doc_type)) is not None:
         return found
     return _OutputReader(at, doc_type).read_value(output, _MAX_DEPTH)
+
+
+def looks_like_results(output: Any, at: str) -> bool:
+    """Return whether an output looks like a list of results: two or more with an id or URL each."""
+    if isinstance(output, str):
+        if output.lstrip()[:1] in ("{", "[") and len(output) <= _MAX_JSON_LOOKED_AT:
+            with suppress(NotJSONError):
+                output = loads(output)
+        if isinstance(output, str) and len(output) > _MAX_LOOKED_AT:
+            return False
+    if not isinstance(output, (str, list, dict)):
+        return False
+    try:
+        results = _OutputReader(at, None).read_value(output, _MAX_DEPTH).results
+    except InputError:
+        return False
+    return len(results) > 1 and all(result.doc_id is not None or result.url is not None for result in results)
 
 
 def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome | None:

@@ -1,0 +1,113 @@
+"""The notice where URLs of a run lack a judgment only because the qrels spell them in another way."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.batches import run_file
+
+PAIRS = [
+    ("http://dw.com/a", "https://dw.com/a"),  # scheme
+    ("https://www.dw.com/a", "https://dw.com/a"),
+    ("https://m.dw.com/a", "https://dw.com/a"),
+    ("https://dw.com/a/", "https://dw.com/a"),
+    ("https://dw.com/a?utm_source=mail&gclid=1", "https://dw.com/a"),
+    ("https://dw.com/a#history", "https://dw.com/a"),
+]
+OTHERS = [
+    ("https://dw.com/a?id=1", "https://dw.com/a?id=2"),
+    ("https://dw.com/a", "https://dw.com/b"),
+    ("https://dw.com/a", "https://bbc.com/a"),
+]
+
+
+@pytest.mark.parametrize(("shown", "judged"), PAIRS + [pair[::-1] for pair in PAIRS])
+def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown: str, judged: str) -> None:
+    qrels, run = {"q": {judged: 3}}, {"q": {shown: 1.0, "https://dw.com/other": 0.5}}
+    said = r"1 of 2 URLs without a judgment that were looked at.* in the run, .*query q.*goodgain convert old=.*--with"
+    with pytest.warns(gg.GoodgainNotice, match=said) as told:
+        assert gg.evaluate(qrels, run, "CG").mean() == {"CG": 0.0}
+    assert f"({shown} in the run, {judged} in the qrels, query q)" in str(told[0].message)
+    with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):
+        gg.ledger(qrels, run)
+
+
+@pytest.mark.parametrize(("shown", "judged"), OTHERS)
+def test_pages_that_deduplication_keeps_apart_are_not_variants(shown: str, judged: str) -> None:
+    gg.evaluate({"q": {judged: 3}}, {"q": {shown: 1.0}}, "CG")
+
+
+def test_a_page_is_a_variant_within_its_query_only() -> None:
+    qrels = {"q1": {"https://dw.com/a": 3}, "q2": {"https://dw.com/b": 3}}
+    gg.evaluate(qrels, {"q1": {"http://dw.com/b": 1.0}, "q2": {"http://dw.com/a": 1.0}}, "CG")
+
+
+def test_a_run_whose_urls_are_judged_and_runs_without_urls_say_nothing() -> None:
+    gg.evaluate({"q": {"https://dw.com/a": 3}}, {"q": {"https://dw.com/a": 1.0}}, "CG")
+    gg.evaluate({"q": {"d1": 3}}, {"q": {"http://dw.com/a": 1.0, "d1": 0.5}}, "CG")
+
+
+def test_compare_says_of_which_system_it_is() -> None:
+    qrels = {f"q{number}": {"https://dw.com/a": 3} for number in range(3)}
+    old, new = ({query: {url: 1.0} for query in qrels} for url in ("https://dw.com/a", "https://m.dw.com/a/"))
+    with pytest.warns(gg.GoodgainNotice) as told:
+        gg.compare(qrels, {"old": old, "new": new}, "SRE@1")
+    (said,) = [str(one.message) for one in told if "another spelling" in str(one.message)]
+    assert said.startswith("new: 3 of 3 URLs without a judgment")
+
+
+def _write(folder: Path, queries: int) -> tuple[Path, Path]:
+    """Qrels and a run with 5 judged pages a query, of which the run shows two under a variant."""
+    chance = random.Random(3)
+    qrels, run = [], []
+    for query in range(queries):
+        for number in range(5):
+            page = f"dw.com/{query}/{chance.randrange(10**9)}"
+            qrels.append(f"q{query} 0 https://{page} {number}")
+            run.append(f"q{query} 1 {'http://www.' if number < 2 else 'https://'}{page} {number + 1} 1.0 agent")
+    (folder / "qrels").write_text("\n".join(qrels) + "\n")
+    (folder / "a.run").write_text("\n".join(run) + "\n")
+    return folder / "qrels", folder / "a.run"
+
+
+def _told(qrels: object, run: object) -> str:
+    with pytest.warns(gg.GoodgainNotice, match="another spelling") as told:
+        gg.evaluate(qrels, run, "CG")
+    return str(told[0].message)
+
+
+def test_of_a_large_run_a_sample_is_looked_at(tmp_path: Path) -> None:
+    qrels, run = _write(tmp_path, 2_000)
+    said = _told(qrels, run)
+    matched, looked = (int(said.split()[place].replace(",", "")) for place in (0, 2))
+    assert 0 < matched == looked <= 10_000
+    assert looked < 4_000, "not all of the 4,000 unjudged URLs"
+    assert said == _told(qrels, run), "the same sample every time"
+
+
+@pytest.mark.parametrize("name", ["a.run", "a.run.gz", "a.parquet"])
+def test_large_files_and_lazy_frames_are_looked_at_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    qrels, run = _write(tmp_path, 300)
+    gg.write_run(gg.read_run(run), tmp_path / name)
+    lazy = gg.read_run(run).frame.lazy()
+    assert "another spelling" in _told(qrels, lazy)
+    monkeypatch.setattr(run_file, "LARGE", 1_000)
+    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 1_000)
+    assert isinstance(run_file.open_run(tmp_path / name), run_file.RunFile)
+    assert "another spelling" in _told(qrels, tmp_path / name)
+
+
+def test_a_frame_on_an_engine_is_looked_at_too(tmp_path: Path) -> None:
+    import duckdb
+
+    qrels, run = _write(tmp_path, 50)
+    frame = gg.read_run(run).frame
+    assert isinstance(frame, pl.DataFrame)
+    assert "another spelling" in _told(qrels, duckdb.from_arrow(frame.to_arrow()))
