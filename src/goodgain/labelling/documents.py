@@ -18,7 +18,7 @@ from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
 from goodgain.labelling.texts import collect_frame, read_queries, read_table, read_texts
 from goodgain.traces import read_results
-from goodgain.traces.output.runs import list_systems, name_results
+from goodgain.traces.output.runs import name_results
 
 __all__ = ["Wanted", "collect_documents"]
 
@@ -104,7 +104,8 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
         if kind == "sheet":
             parts.append(_read_sheet(frame, quote(str(one)) if isinstance(one, (str, os.PathLike)) else "the sheet"))
         else:
-            systems += [name for name in list_systems(frame) if name is not None]
+            if "system" in frame.columns:
+                systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
             parts.append(_read_documents(frame, k))
     if runs:
         parts.append(pool(runs, k=k or _WHOLE, qrels=qrels, results=results))
