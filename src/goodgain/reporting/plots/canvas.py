@@ -108,8 +108,7 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
         place = {"loc": "best"} if len(entries) <= _MOST_INSIDE else beside
         _fill(ax.legend(*_list_placeholders(entries), fontsize="small", **place), entries)
         return
-    figure = ax.figure
-    assert isinstance(figure, Figure)  # for mypy: one of our own has no subfigures
+    figure: Any = ax.figure  # not a subfigure: it is our own
     add_legend_below(figure, entries)
 
 
@@ -137,7 +136,12 @@ def _list_placeholders(entries: Sequence[Entry]) -> tuple[list[Artist], list[str
 def _fill(legend: Legend, entries: Sequence[Entry]) -> None:
     for text, entry in zip(legend.get_texts(), entries, strict=True):
         label = f"{entry.label} ({entry.number})" if entry.number else entry.label
-        text.set_text("\n".join(textwrap.wrap(escape_text(label), 42)) or " ")
+        text.set_text(_break_lines(label, 42) or " ")
+
+
+def _break_lines(text: str, width: int) -> str:
+    """Return a text on lines of at most this many characters, escaped."""
+    return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
 
 
 def escape_text(text: str) -> str:
@@ -167,7 +171,7 @@ def label_measure(ax: Axes, measure: str, queries: int) -> None:
 
 def name_values(ax: Axes, text: str) -> None:
     """Write what the values are beside the y axis, on several lines if it is long."""
-    ax.set_ylabel("\n".join(textwrap.wrap(escape_text(text), 30)))
+    ax.set_ylabel(_break_lines(text, 30))
 
 
 def count_on(axis: Axis) -> None:
