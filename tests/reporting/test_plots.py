@@ -12,6 +12,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 import pytest
+from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -228,6 +229,14 @@ assert "matplotlib.pyplot" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "plot.svg"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_dark_style_is_followed() -> None:
+    compared = gg.compare(QRELS, REDUNDANCY, "SRR@3")
+    with style.context("dark_background"):
+        dark = plots.per_query(compared)
+    assert {line.get_color() for line in dark.lines} == {"white"}
+    assert {line.get_color() for line in plots.per_query(compared).lines} == {"black"}
 
 
 def test_a_plot_takes_the_axes_that_it_is_given_and_returns_them() -> None:

@@ -1,7 +1,8 @@
 """What all plots share: the figure, colours that are safe in grey print, labels, the legend.
 
 Colours are those of Okabe and Ito, which people with any form of colour blindness can tell apart, without their yellow, which
-is too light for a line on white. Each system has a marker and a line style too, so that grey print keeps them apart.
+is too light for a line on white. Each system has a marker and a line style too, so that grey print keeps them apart. Fonts and
+everything that is black follow the style in use.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ __all__ = [
     "add_legend_below",
     "count_on",
     "escape_text",
+    "find_ink",
     "label_measure",
     "name_values",
     "open_ax",
@@ -178,6 +180,11 @@ def count_on(axis: Axis) -> None:
     """Put ticks of an axis on whole numbers."""
     axis.set_major_locator(MaxNLocator(nbins="auto", integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
+
+
+def find_ink(ax: Axes) -> Any:
+    """Return the colour in which the style in use writes: black, or white where it is dark."""
+    return ax.xaxis.label.get_color()
 
 
 def remove_frame(ax: Axes) -> None:
