@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import ir_measures
 import polars as pl
 import pytest
+from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 import goodgain as gg
 from goodgain.reporting import plots
 from goodgain.reporting.plots.canvas import style_of
-from goodgain.reporting.plots.pictures import draw_comparison, draw_curves
-from tests.support.counts import EVERYTHING
+from tests.support.plot_labels import check_labels, make_curve, make_precision_recall
 from tests.support.tables import ROOT, no_notices
 
 EXAMPLES = ROOT / "qrels_examples"
@@ -205,117 +203,6 @@ def test_names_are_drawn_as_they_are() -> None:
     assert shown[:4] == [r"\$x^2\$ costs \$3", "_hidden", "a�b�", "x" * 42 + "\n" + "x" * 18]
 
 
-# --- Labels -----------------------------------------------------------------------------------------------------------
-
-
-def make_curve(systems: int, iterations: int, measure: str = "nCG") -> pl.DataFrame:
-    """A frame as `gg.curve` returns it, without any run."""
-    rows = [
-        (f"retriever-{s} (bm25 + dense)", measure, i, s + i / 9, iterations + 1 - i, iterations, s + i / 10, s + i / 8)
-        for s in range(systems)
-        for i in range(1, iterations + 1)
-    ]
-    columns = ("system", "measure", "iteration", "mean", "searching", "queries", "low", "high")
-    return pl.DataFrame(rows, schema=columns, orient="row")
-
-
-def make_ledger(iterations: int) -> pl.DataFrame:
-    rows = [
-        (f"q{q}", i, 9_000 * (i % 3), 6_000 * (i % 3), 3_000 * (i % 3), 1_000 * (i % 3), 900 * (i % 3), True)
-        for q in range(40)
-        for i in range(1, iterations + 1 - q % 3 if iterations > 3 else iterations + 1)
-    ]
-    columns = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
-    return pl.DataFrame(rows, schema=columns, orient="row")
-
-
-def make_precision_recall(systems: int) -> pl.DataFrame:
-    rows = [(f"system {s}", i / 10, 1 - i / 10 - s / 100) for s in range(systems) for i in range(11)]
-    return pl.DataFrame(rows, schema=["system", "recall", "precision"], orient="row")
-
-
-def list_labels(figure: Figure) -> list[tuple[str, Bbox]]:
-    """All texts that a figure shows, each with its place in pixels."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    of_ticks, shown = set(), []
-    for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
-                of_ticks |= {tick.label1, tick.label2}
-                if low <= tick.get_loc() <= high:
-                    shown += [tick.label1, tick.label2]
-    shown += [text for text in figure.findobj(Text) if text not in of_ticks]
-    texts = [text for text in shown if isinstance(text, Text) and text.get_visible() and text.get_text().strip()]
-    return [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts]
-
-
-def check_labels(figure: Figure) -> None:
-    labels = list_labels(figure)
-    assert len(labels) > 3
-    for text, box in labels:
-        assert box.x0 > -1 and box.y0 > -1, f"{text!r} is cut off"
-        assert box.x1 < figure.bbox.x1 + 1 and box.y1 < figure.bbox.y1 + 1, f"{text!r} is cut off"
-    for (one, box), (other, beside) in combinations(labels, 2):
-        overlap = Bbox.intersection(box, beside)
-        assert overlap is None or min(overlap.width, overlap.height) < 1, f"{one!r} and {other!r} overlap"
-
-
-FEW = [(1, 1), (2, 5), (5, 12), (12, 30)]
-SIZES = [(systems, i) for systems in (1, 2, 5, 12) for i in range(1, 31)] if EVERYTHING else FEW
-
-
-@pytest.mark.parametrize(("systems", "iterations"), SIZES)
-def test_labels_of_curves_do_not_overlap(systems: int, iterations: int) -> None:
-    check_labels(plots.curve(make_curve(systems, iterations)).figure)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("systems", "iterations"), FEW if EVERYTHING else FEW[-1:])
-def test_labels_of_curves_do_not_overlap_in_a_picture_of_two_or_on_axes_that_were_given(
-    systems: int, iterations: int
-) -> None:
-    frame = make_curve(systems, iterations)
-    large = make_curve(systems, iterations, "SRR").with_columns(pl.col("mean", "low", "high") * 1e5)
-    check_labels(draw_curves(pl.concat([frame, large])))
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    plots.curve(frame, ax=figure.add_subplot())
-    check_labels(figure)
-
-
-def test_labels_of_long_names_do_not_overlap() -> None:
-    frame = make_curve(2, 4, "AvgGain(rel=2.5)").with_columns(queries=12_345_678)
-    check_labels(plots.curve(frame.with_columns("0123456789 " * 5 + pl.col("system"))).figure)  # type: ignore[arg-type]
-    runs = {"/a/path/without/any/blank/in/it/" * 3 + name: path for name, path in REDUNDANCY.items()}
-    with no_notices():
-        compared = gg.compare(QRELS, runs, "IterationsForAllGoodResults(pool='retrieved',rel=2.5) SRR@3")
-    check_labels(draw_comparison(compared))
-    check_labels(plots.per_query(compared, compared.pairs["measure"][0]).figure)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("iterations", range(1, 31) if EVERYTHING else [1, 30])
-def test_labels_of_bars_do_not_overlap(iterations: int) -> None:
-    ledger = make_ledger(iterations)
-    totals = pl.concat([make_curve(1, iterations, measure) for measure in ("NumGood", "nCG")])
-    for ax in (plots.what_came_back(ledger), plots.iterations_used(ledger), plots.new_good(totals)):
-        check_labels(ax.figure)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("systems", [1, 2, 5, 12] if EVERYTHING else [12])
-def test_labels_of_precision_recall_do_not_overlap(systems: int) -> None:
-    check_labels(plots.precision_recall(make_precision_recall(systems)).figure)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("queries", [1, 2, 10, 24, 25, 60, 1_000] if EVERYTHING else [1, 24])
-def test_labels_of_queries_do_not_overlap(queries: int) -> None:
-    qrels = {f"query-{q:04}": {"a": 3, "b": 2} for q in range(queries)}
-    runs = {name: {query: {doc: 1.0} for query in qrels} for name, doc in (("a rather long name", "a"), ("other", "b"))}
-    with no_notices():
-        compared = gg.compare(qrels, runs, "CG nDCG@10", resamples=20)
-    check_labels(plots.per_query(compared, "CG").figure)  # type: ignore[arg-type]
-    check_labels(draw_comparison(compared))
-
-
 # --- Other plots, and windows -----------------------------------------------------------------------------------------
 
 
@@ -342,6 +229,14 @@ assert "matplotlib.pyplot" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "plot.svg"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_dark_style_is_followed() -> None:
+    compared = gg.compare(QRELS, REDUNDANCY, "SRR@3")
+    with style.context("dark_background"):
+        dark = plots.per_query(compared)
+    assert {line.get_color() for line in dark.lines} == {"white"}
+    assert {line.get_color() for line in plots.per_query(compared).lines} == {"black"}
 
 
 def test_a_plot_takes_the_axes_that_it_is_given_and_returns_them() -> None:

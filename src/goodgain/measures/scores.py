@@ -101,7 +101,8 @@ class Scores:
             [HtmlCell(_add_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
             for name, value in self.means.items()
         ]
-        title = f"Means over {self.signature['queries']:,} queries"
+        queries = self.signature["queries"]
+        title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
         return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
 

@@ -22,6 +22,7 @@ from goodgain.reporting.plots.canvas import (
     add_legend,
     count_on,
     escape_text,
+    find_ink,
     name_values,
     open_ax,
     remove_frame,
@@ -82,9 +83,9 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     ax.set_ylabel("new good documents, mean")
     remove_frame(ax)
     right = ax.twinx()
-    look: dict[str, Any] = {"color": "black", "marker": "s", "linewidth": 1.6, "markersize": 4.5}
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
-    look["path_effects"] = [withStroke(linewidth=3.6, foreground="white")]  # seen on bars too, also in grey
+    look["path_effects"] = [withStroke(linewidth=3.6, foreground=ax.get_facecolor())]  # seen on bars too, also in grey
     right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
     right.set_ylim(0, 1.05)
     right.set_ylabel("share of all good gain (nCG ↑)")
@@ -143,7 +144,7 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     ax.set_ylim(0, 1.14 * float(highest))
     if marked.is_empty():
         return []
-    look: dict[str, Any] = {"color": "black", "marker": "x", "markersize": 5, "linestyle": "none"}
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "x", "markersize": 5, "linestyle": "none"}
     heights = marked.get_column("top").to_numpy() + 0.035 * highest
     ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
     if rows.height <= _MOST_NUMBERS:
@@ -249,7 +250,7 @@ def draw_per_query(
         look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
         ax.bar(of.get_column("x").to_numpy(), of.get_column("difference").to_numpy(), width=0.8, **look)
         entries.append(Entry(Patch(**look), outcome or "queries", f"{of.height:,}"))
-    ax.axhline(0, color="#333333", linewidth=0.8)
+    ax.axhline(0, color=find_ink(ax), linewidth=0.8)
     entries += _draw_mean(ax, pair)
     if (rows.get_column("difference") == 0).all():
         ax.set_ylim(-1, 1)  # where nothing differs there is no scale to choose
@@ -262,9 +263,10 @@ def draw_per_query(
 def _draw_mean(ax: Axes, pair: dict[str, Any]) -> list[Entry]:
     if pair["difference"] is None:
         return []
-    ax.axhline(pair["difference"], color="black", linewidth=1.4, linestyle=(0, (5, 1.5)))
+    look: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+    ax.axhline(pair["difference"], **look)
     ax.axhspan(pair["low"], pair["high"], color=GREY, alpha=0.25, linewidth=0)
-    line = Line2D([], [], color="black", linewidth=1.4, linestyle=(0, (5, 1.5)))
+    line = Line2D([], [], **look)
     return [
         Entry(line, DIFFERENCE_LABELS[-2], f"{pair['difference']:+.3g}"),
         Entry(Patch(color=GREY, alpha=0.25), DIFFERENCE_LABELS[-1]),

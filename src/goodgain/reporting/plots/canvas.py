@@ -1,7 +1,8 @@
 """What all plots share: the figure, colours that are safe in grey print, labels, the legend.
 
 Colours are those of Okabe and Ito, which people with any form of colour blindness can tell apart, without their yellow, which
-is too light for a line on white. Each system has a marker and a line style too, so that grey print keeps them apart.
+is too light for a line on white. Each system has a marker and a line style too, so that grey print keeps them apart. Fonts and
+everything that is black follow the style in use.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ __all__ = [
     "add_legend_below",
     "count_on",
     "escape_text",
+    "find_ink",
     "label_measure",
     "name_values",
     "open_ax",
@@ -108,8 +110,7 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
         place = {"loc": "best"} if len(entries) <= _MOST_INSIDE else beside
         _fill(ax.legend(*_list_placeholders(entries), fontsize="small", **place), entries)
         return
-    figure = ax.figure
-    assert isinstance(figure, Figure)  # for mypy: one of our own has no subfigures
+    figure: Any = ax.figure  # not a subfigure: it is our own
     add_legend_below(figure, entries)
 
 
@@ -137,7 +138,12 @@ def _list_placeholders(entries: Sequence[Entry]) -> tuple[list[Artist], list[str
 def _fill(legend: Legend, entries: Sequence[Entry]) -> None:
     for text, entry in zip(legend.get_texts(), entries, strict=True):
         label = f"{entry.label} ({entry.number})" if entry.number else entry.label
-        text.set_text("\n".join(textwrap.wrap(escape_text(label), 42)) or " ")
+        text.set_text(_break_lines(label, 42) or " ")
+
+
+def _break_lines(text: str, width: int) -> str:
+    """Return a text on lines of at most this many characters, escaped."""
+    return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
 
 
 def escape_text(text: str) -> str:
@@ -167,13 +173,18 @@ def label_measure(ax: Axes, measure: str, queries: int) -> None:
 
 def name_values(ax: Axes, text: str) -> None:
     """Write what the values are beside the y axis, on several lines if it is long."""
-    ax.set_ylabel("\n".join(textwrap.wrap(escape_text(text), 30)))
+    ax.set_ylabel(_break_lines(text, 30))
 
 
 def count_on(axis: Axis) -> None:
     """Put ticks of an axis on whole numbers."""
     axis.set_major_locator(MaxNLocator(nbins="auto", integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
+
+
+def find_ink(ax: Axes) -> Any:
+    """Return the colour in which the style in use writes: black, or white where it is dark."""
+    return ax.xaxis.label.get_color()
 
 
 def remove_frame(ax: Axes) -> None:
