@@ -62,6 +62,11 @@ EXPECTED: dict[str, Expected] = {
     ),
     "atif/story.json": Expected({"story": _STORY}, "session_id names the query"),
     "jsonl/story.jsonl": Expected({"story": _STORY}, "its own query_id"),
+    "claude_code/story.jsonl": Expected({"story": _STORY}, "the session's id; calls of one message are one step"),
+    "claude_code/session.jsonl": Expected(
+        {"talk": _pages(["d3", "d1", "d2", "d1"], ["d2", "d1"])}, "the edited prompt's branch is dead"
+    ),
+    "claude_code/stream.jsonl": Expected({"stream": _pages(["d2", "d1"])}, "the first result line ends a turn"),
 }
 
 #: Fixtures whose log does not hold the results, and what the one error says.

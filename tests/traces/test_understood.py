@@ -17,6 +17,7 @@ from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import STEPS, by_iteration
 from .logs import WRITERS, Call, Story, Turn, docs
+from .odd_logs import ODD_ITEMS, odd_logs
 
 Json = Any
 
@@ -82,6 +83,7 @@ def _odd(name: str) -> tuple[Json, str]:
         "inspect_ai": ({"eval": {"task": "t"}, "samples": [sample]}, "/samples/0/messages/1/content/0"),
         "browsecomp_plus": ({"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]}, "/result/0"),
         "jsonl": ({"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1}, "/odd"),
+        **odd_logs(),
     }  # fmt: skip
     return logs[name]
 
@@ -109,7 +111,7 @@ def test_without_a_search_what_is_not_understood_is_left_out_and_counted_on_skip
 
 
 #: For each format where its log keeps a list of messages, steps or items, and something of an unknown kind for it.
-_ODD_ITEMS: dict[str, tuple[list[Any], Json]] = {
+_ODD_ITEMS: dict[str, tuple[list[Any] | None, Json]] = {
     "openai_chat": ([], {"role": "odd", "content": "x"}),
     "openai_responses": ([], {"type": "odd"}),
     "anthropic": ([], {"role": "odd", "content": "x"}),
@@ -119,6 +121,7 @@ _ODD_ITEMS: dict[str, tuple[list[Any], Json]] = {
     "inspect_ai": (["samples", 0, "messages"], {"role": "odd", "content": "x"}),
     "browsecomp_plus": (["result"], {"type": "odd"}),
     "jsonl": (["turns", 0, "steps"], {"searches": [], "odd": 1}),
+    **ODD_ITEMS,
 }
 
 
@@ -134,10 +137,12 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
         path.write_text(
             f"{text}{json.dumps(odd)}\n{json.dumps({**odd, 'context': {**odd['context'], 'span_id': '0x00000000000000fe'}})}\n"
         )
+    elif (keys := _ODD_ITEMS[form][0]) is None:
+        path.write_text(text + f"{json.dumps(_ODD_ITEMS[form][1])}\n" * 2)
     else:
         log = json.loads(text)
         holder = log
-        for key in _ODD_ITEMS[form][0]:
+        for key in keys:
             holder = holder[key]
         holder += [_ODD_ITEMS[form][1]] * 2
         path.write_text(json.dumps(log))

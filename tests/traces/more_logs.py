@@ -1,0 +1,50 @@
+"""The story as the logs of agents' programs and frameworks write it down; `logs.py` has the vendors' own formats."""
+
+from __future__ import annotations
+
+import json
+
+from .story import Call, Json, Story, Writer, asked
+
+
+def claude_code(story: Story) -> str:
+    lines: list[str] = []
+
+    def line(kind: str, message: Json, parent: str | None, **fields: Json) -> str:
+        name = f"uuid-{len(lines)}"
+        record = {"parentUuid": parent, "isSidechain": False, "sessionId": "story", "type": kind, "uuid": name}
+        lines.append(json.dumps({**record, "message": message, "timestamp": "2026-01-01T00:00:00.000Z", **fields}))
+        return name
+
+    def says(number: int, block: Json, parent: str | None) -> str:
+        return line("assistant", {"model": "m", "id": f"msg_{number}", "role": "assistant", "content": [block]}, parent)
+
+    last: str | None = None
+    number = 0
+    for turn in story.turns:
+        last = line("user", {"role": "user", "content": turn.user}, last)
+        for step in turn.steps:
+            number += 1
+            of_calls = []
+            for c in step:  # each call on a line of its own, with its answer hanging from that line
+                last = says(number, {"type": "tool_use", "id": c.id, "name": c.tool, "input": asked(c)}, last)
+                of_calls.append(last)
+            for c, parent in zip(step, of_calls, strict=True):
+                if c.answered:
+                    text = {"type": "text", "text": c.text}
+                    block = {"type": "tool_result", "tool_use_id": c.id, "content": [text], "is_error": c.failed}
+                    last = line("user", {"role": "user", "content": [block]}, parent, toolUseResult=[text])
+        number += 1
+        last = says(number, {"type": "text", "text": "That is it."}, last)
+    return "\n".join(lines) + "\n"
+
+
+def text_of(call: Call) -> Json:
+    """The output of a call as a text part."""
+    return {"type": "text", "text": call.text}
+
+
+#: For each format its writer and the name of its file.
+MORE_WRITERS: dict[str, tuple[Writer, str]] = {
+    "claude_code": (claude_code, "story.jsonl"),
+}
