@@ -23,6 +23,9 @@ def _pages(*iterations: list[str]) -> Iterations:
 
 
 _STORY: Iterations = [["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"]]
+#: What version 5 of the Vercel AI SDK found, and version 4, where a tool that fails ends the answer.
+_SDK = _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"])
+_SDK_V4 = _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])
 
 EXPECTED: dict[str, Expected] = {
     "langchain/model_dump.json": Expected({"model_dump": _LANGGRAPH}, "second turn; its first step made two calls"),
@@ -62,6 +65,11 @@ EXPECTED: dict[str, Expected] = {
     ),
     "atif/story.json": Expected({"story": _STORY}, "session_id names the query"),
     "jsonl/story.jsonl": Expected({"story": _STORY}, "its own query_id"),
+    "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
+    "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),
+    "vercel_ai/steps_v5.json": Expected({"steps_v5": _SDK}, "the same answer"),
+    "vercel_ai/ui_v4.json": Expected({"ui_v4": _SDK_V4}, "each call stands twice, and counts once"),
+    "vercel_ai/steps_v4.json": Expected({"steps_v4": _SDK_V4}, "the same answer, under steps"),
     "claude_code/story.jsonl": Expected({"story": _STORY}, "the session's id; calls of one message are one step"),
     "claude_code/session.jsonl": Expected(
         {"talk": _pages(["d3", "d1", "d2", "d1"], ["d2", "d1"])}, "the edited prompt's branch is dead"

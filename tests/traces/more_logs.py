@@ -39,12 +39,26 @@ def claude_code(story: Story) -> str:
     return "\n".join(lines) + "\n"
 
 
-def text_of(call: Call) -> Json:
-    """The output of a call as a text part."""
-    return {"type": "text", "text": call.text}
+def vercel_ai(story: Story) -> str:
+    def part(c: Call) -> Json:
+        found = {"type": f"tool-{c.tool}", "toolCallId": c.id, "input": asked(c)}
+        if not c.answered:
+            return {**found, "state": "input-available"}
+        if c.failed:
+            return {**found, "state": "output-error", "errorText": c.text}
+        return {**found, "state": "output-available", "output": c.output}
+
+    messages: list[Json] = []
+    for turn in story.turns:
+        messages.append({"id": "u", "role": "user", "parts": [{"type": "text", "text": turn.user}]})
+        parts = [one for step in turn.steps for one in ({"type": "step-start"}, *map(part, step))]
+        said = [{"type": "step-start"}, {"type": "text", "text": "That is it."}]
+        messages.append({"id": "a", "role": "assistant", "parts": [*parts, *said]})
+    return json.dumps(messages)
 
 
 #: For each format its writer and the name of its file.
 MORE_WRITERS: dict[str, tuple[Writer, str]] = {
     "claude_code": (claude_code, "story.jsonl"),
+    "vercel_ai": (vercel_ai, "story.json"),
 }

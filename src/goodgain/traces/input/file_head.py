@@ -84,9 +84,16 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """What may be a conversation: each record and, in a JSON file with a list, the list itself."""
-        as_list = [self.records] if self.kind == "json" and isinstance(self.value, list) else []
-        return [*as_list, *self.records]
+        """What may be a conversation: each record and, where they are a list or messages a line, all of them."""
+        is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
+        return [*([self.records] if is_list else []), *self.records]
+
+    @cached_property
+    def lines_are_messages(self) -> bool:
+        """Whether the lines of JSON Lines are messages or items of one conversation, not a conversation each."""
+        if self.kind != "jsonl" or not self.records:
+            return False
+        return all(map(_is_message_or_item, self.records)) and any(map(_is_of_conversation, self.records))
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
@@ -115,6 +122,16 @@ class FileHead:
     def text(self) -> str:
         """The head as text, damaged characters replaced; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
+
+
+def _is_message_or_item(record: Any) -> bool:
+    return isinstance(record, dict) and ("role" in record or "type" in record) and "messages" not in record
+
+
+def _is_of_conversation(record: dict[str, Any]) -> bool:
+    """Return whether a record has a role that is not the model's, or the id of a call: it cannot stand alone."""
+    role = record.get("role")
+    return "call_id" in record or (isinstance(role, str) and role in ("user", "tool", "function"))
 
 
 def _is_list_start(start: bytes) -> bool:

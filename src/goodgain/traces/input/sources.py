@@ -118,7 +118,13 @@ class Source:
         return base_name(self.path)
 
     def documents(self) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines."""
+        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines.
+
+        Lines that are messages of one conversation are one value, a list.
+        """
+        if self.head.lines_are_messages:
+            yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
+            return
         if self.head.kind == "jsonl":
             yield from self._read_lines()
             return
@@ -196,7 +202,7 @@ class Source:
             is_one: says whether a list is one trace (a list of messages) rather than a list of traces.
         """
         for value, at in self.documents():
-            if self.head.kind == "jsonl":
+            if self.head.kind == "jsonl" and not self.head.lines_are_messages:
                 yield from self.read_numbered(one, value, at)
             elif isinstance(value, list) and not is_one(value):
                 for index, member in enumerate(value):

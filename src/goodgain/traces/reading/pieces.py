@@ -102,7 +102,7 @@ def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
     if compression(path) is not None:  # a compressed file has no place at which reading could begin in the middle
         return None
     head, found = read_head_and_format(path, format_name)
-    if head.kind != "jsonl" or not found.independent(head):
+    if head.kind != "jsonl" or head.lines_are_messages or not found.independent(head):
         return None
     return _split_lines(path, found.name)
 
