@@ -65,6 +65,13 @@ EXPECTED: dict[str, Expected] = {
     ),
     "atif/story.json": Expected({"story": _STORY}, "session_id names the query"),
     "jsonl/story.jsonl": Expected({"story": _STORY}, "its own query_id"),
+    "pydantic_ai/messages.json": Expected(
+        {"messages": _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"], ["d2", "d1"])},
+        "the second turn; its failed search was retried, its last one is hosted, with call and return in one response",
+    ),
+    "pydantic_ai/runs.jsonl": Expected(
+        {"talk": _pages(["d2", "d1"])}, "a row of a database: messages under a name, with the conversation's id"
+    ),
     "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
     "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),
     "vercel_ai/steps_v5.json": Expected({"steps_v5": _SDK}, "the same answer"),

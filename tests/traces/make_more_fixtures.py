@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.traces.make_fixtures import QUESTIONS, found, save
+from tests.traces.make_fixtures import QUESTIONS, SCRIPT, found, save
 from tests.traces.more_logs import MORE_WRITERS
 from tests.traces.story import conversation
 
@@ -95,7 +95,49 @@ def claude_code() -> None:
     save("claude_code/stream.jsonl", jsonl(lines))
 
 
-MAKERS = {make.__name__: make for make in (claude_code,)}
+def pydantic_ai() -> None:
+    """Two runs of an agent with a scripted model, a tool that fails once, and a hosted search in the last answer."""
+    from pydantic_ai import Agent, ModelRetry
+    from pydantic_ai.messages import (
+        ModelMessagesTypeAdapter,
+        ModelResponse,
+        NativeToolCallPart,
+        NativeToolReturnPart,
+        TextPart,
+        ToolCallPart,
+    )
+    from pydantic_ai.models.function import FunctionModel
+
+    steps = iter([*SCRIPT[0], None, *SCRIPT[1][:2], ["slow"], *SCRIPT[1][2:], None])
+
+    def model(messages: Any, info: Any) -> Any:
+        step = next(steps)
+        calls = [ToolCallPart("web_search", {"query": query}, tool_call_id=f"c-{query}") for query in step or ()]
+        hosted = [{"type": "web_search_result", "url": one["url"], "title": one["title"]} for one in found("idf")]
+        answer = [
+            NativeToolCallPart("web_search", {"query": "idf"}, tool_call_id="s1"),
+            NativeToolReturnPart("web_search", hosted, "s1"), TextPart("That is it."),
+        ]  # fmt: skip
+        return ModelResponse(parts=calls or answer)
+
+    agent = Agent(FunctionModel(model), retries=3)
+
+    @agent.tool_plain
+    def web_search(query: str) -> list[dict[str, Any]]:
+        if query == "slow":
+            raise ModelRetry("time is up")
+        return [{key: one[key] for key in ("url", "title", "content")} for one in found(query)]
+
+    first = agent.run_sync(QUESTIONS[0])
+    second = agent.run_sync(QUESTIONS[1], message_history=first.all_messages())
+    messages = json.loads(second.all_messages_json())
+    save("pydantic_ai/messages.json", [{**one, "conversation_id": None} for one in messages])
+    rows = ModelMessagesTypeAdapter.dump_python(first.all_messages(), mode="json")
+    told = [rows[0] | {"conversation_id": "talk", "metadata": {"note": "x"}}, rows[-1] | {"conversation_id": "talk"}]
+    save("pydantic_ai/runs.jsonl", json.dumps({"run": 1, "messages": told}))
+
+
+MAKERS = {make.__name__: make for make in (claude_code, pydantic_ai)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MAKERS:

@@ -57,8 +57,33 @@ def vercel_ai(story: Story) -> str:
     return json.dumps(messages)
 
 
+def pydantic_ai(story: Story) -> str:
+    messages: list[Json] = []
+    for turn in story.turns:
+        messages.append({"kind": "request", "parts": [{"part_kind": "user-prompt", "content": turn.user}]})
+        for step in turn.steps:
+            calls = [
+                {"part_kind": "tool-call", "tool_name": c.tool, "args": json.dumps(asked(c)), "tool_call_id": c.id}
+                for c in step
+            ]
+            messages.append({"kind": "response", "model_name": "m", "parts": calls})
+            returns = [
+                {
+                    "part_kind": "tool-return", "tool_name": c.tool, "content": c.output, "tool_call_id": c.id,
+                    "outcome": "retried" if c.failed else "success",
+                }
+                for c in step
+                if c.answered
+            ]  # fmt: skip
+            if returns:
+                messages.append({"kind": "request", "parts": returns})
+        messages.append({"kind": "response", "parts": [{"part_kind": "text", "content": "That is it."}]})
+    return json.dumps(messages)
+
+
 #: For each format its writer and the name of its file.
 MORE_WRITERS: dict[str, tuple[Writer, str]] = {
     "claude_code": (claude_code, "story.jsonl"),
+    "pydantic_ai": (pydantic_ai, "story.json"),
     "vercel_ai": (vercel_ai, "story.json"),
 }

@@ -8,6 +8,7 @@ from .story import Json
 #: A list as path of None: the log is JSON Lines, and the thing a line of it.
 ODD_ITEMS: dict[str, tuple[list[Json] | None, Json]] = {
     "claude_code": (None, {"type": "odd", "sessionId": "story"}),
+    "pydantic_ai": ([], {"kind": "response", "parts": [{"part_kind": "odd"}]}),
     "vercel_ai": ([], {"role": "odd", "parts": []}),
 }
 
@@ -18,5 +19,6 @@ def odd_logs() -> dict[str, tuple[Json, str]]:
     line = {"type": "assistant", "sessionId": "s", "uuid": "u1", "parentUuid": None, "message": said}
     return {
         "claude_code": ([line], "/0/message/content/0"),
+        "pydantic_ai": ([{"kind": "response", "parts": [{"part_kind": "odd"}]}], "/0/parts/0"),
         "vercel_ai": ([{"role": "assistant", "parts": [{"type": "step-start"}, {"type": "odd"}]}], "/0/parts/1"),
     }

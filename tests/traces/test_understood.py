@@ -549,4 +549,4 @@ def test_an_error_names_what_was_not_understood_before_it(save: Callable[..., Pa
         "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "json", "value": [_PAGE]}}],
     }
     with pytest.raises(InputError, match=r"before it, at \S*log\.json, at /1/content/0: part of type 'tool-call'"):
-        read_traces(save([_USER, call, answer]))
+        read_traces(save([_USER, call, answer]), format="openai_chat")

@@ -142,7 +142,7 @@ class _MessageReader:
             raise unexpected_value(f"{at}/content", "text or parts", content)
         if role == "user":
             self.conversation.user(message_text(parts if parts is not None else content))
-        elif role not in _ROLES:
+        elif as_word(role) not in _ROLES:
             if not isinstance(role, str):
                 raise unexpected_value(f"{at}/role", "a role (user, assistant, tool ...)", role)
             self.source.not_understood(f"message of role {role!r}", f"{at}/role", ", ".join(sorted(_ROLES)))
