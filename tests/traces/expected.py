@@ -72,6 +72,22 @@ EXPECTED: dict[str, Expected] = {
     "pydantic_ai/runs.jsonl": Expected(
         {"talk": _pages(["d2", "d1"])}, "a row of a database: messages under a name, with the conversation's id"
     ),
+    "gemini/adk_session.json": Expected(
+        {"talk": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])},
+        "the second turn: events with function calls, and an answer grounded in two chunks",
+    ),
+    "gemini/adk_events.json": Expected({"talk": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "its rows"),
+    "gemini/exchanges.json": Expected(
+        {"exchanges-1": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "exchanges of one conversation, no ids"
+    ),
+    "gemini/cli.jsonl": Expected(
+        {"cli": _pages(["d3"], ["d2", "d1"])}, "one message was replaced, two were taken back"
+    ),
+    "codex/rollout.jsonl": Expected(
+        {"talk": [*_pages(["d3", "d1"]), ["d2", "d1"], *_pages(["d4"])]},
+        "the second turn; one MCP call stands in an event only, the text of web.run has a hit and an opened page",
+    ),
+    "codex/exec.jsonl": Expected({"thread": [["d3", "d1"], ["d2"]]}, "two steps, parted by a thought"),
     "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
     "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),
     "vercel_ai/steps_v5.json": Expected({"steps_v5": _SDK}, "the same answer"),

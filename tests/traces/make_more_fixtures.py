@@ -26,6 +26,11 @@ def story(name: str) -> None:
     save(f"{name}/{file_name}", write(conversation()))
 
 
+def pages(query: str) -> list[dict[str, Any]]:
+    """What a search finds, as pages without ids."""
+    return [{"url": one["url"], "title": one["title"], "snippet": one["content"]} for one in found(query)]
+
+
 def jsonl(records: list[Any]) -> str:
     return "\n".join(map(json.dumps, records))
 
@@ -137,7 +142,142 @@ def pydantic_ai() -> None:
     save("pydantic_ai/runs.jsonl", json.dumps({"run": 1, "messages": told}))
 
 
-MAKERS = {make.__name__: make for make in (claude_code, pydantic_ai)}
+def gemini() -> None:
+    """A session of ADK and its events as rows; exchanges with the API in snake_case; lines of Gemini CLI."""
+    from google.adk.events import Event
+    from google.adk.sessions import Session
+    from google.genai import types
+
+    def text(role: str, words: str) -> Any:
+        return types.Content(role=role, parts=[types.Part(text=words)])
+
+    def calls(queries: list[str], *, ids: bool) -> Any:
+        made = [types.FunctionCall(id=f"c-{q}" if ids else None, name="web_search", args={"query": q}) for q in queries]
+        return types.Content(role="model", parts=[types.Part(function_call=call) for call in made])
+
+    def answers(queries: list[str], *, ids: bool) -> Any:
+        given = [
+            types.FunctionResponse(id=f"c-{q}" if ids else None, name="web_search", response={"result": pages(q)})
+            for q in queries
+        ]
+        return types.Content(role="user", parts=[types.Part(function_response=one) for one in given])
+
+    hits = [types.GroundingChunkWeb(uri=one["url"], title=one["title"]) for one in found("idf")]
+    context = types.GroundingChunkRetrievedContext(uri=hits[1].uri, title=hits[1].title, text="passage")
+    chunks = [types.GroundingChunk(web=hits[0]), types.GroundingChunk(retrieved_context=context)]
+    grounding = types.GroundingMetadata(web_search_queries=["idf", "tf-idf"], grounding_chunks=chunks)
+
+    def event(author: str, turn: int, content: Any, **fields: Any) -> Any:
+        return Event(author=author, invocation_id=f"i{turn}", content=content, **fields)
+
+    events = [event("user", 1, text("user", QUESTIONS[0])), event("agent", 1, text("model", "A function."))]
+    events.append(event("user", 2, text("user", QUESTIONS[1])))
+    for queries in SCRIPT[1][:2]:
+        events += [event("agent", 2, calls(queries, ids=True)), event("agent", 2, answers(queries, ids=True))]
+    events.append(event("agent", 2, text("model", "That"), partial=True, grounding_metadata=grounding))
+    events.append(event("agent", 2, text("model", "That is it."), grounding_metadata=grounding))
+    session = Session(id="talk", app_name="app", user_id="u", events=events)
+    save("gemini/adk_session.json", session.model_dump_json(by_alias=True, exclude_none=True))
+    rows = [one.model_dump(mode="json", exclude_none=True) for one in session.events]
+    save(
+        "gemini/adk_events.json", [{**row, "session_id": "talk", "content": json.dumps(row["content"])} for row in rows]
+    )
+
+    contents = [text("user", QUESTIONS[1])]
+    for queries in SCRIPT[1][:2]:
+        contents += [calls(queries, ids=False), answers(queries, ids=False)]
+    contents.append(text("model", "That is it."))
+    dumped = [content.model_dump(mode="json", exclude_none=True) for content in contents]
+    records = []
+    for end in (1, 3, 5):
+        candidate = types.Candidate(content=contents[end], grounding_metadata=grounding if end == 5 else None)
+        response = types.GenerateContentResponse(candidates=[candidate], model_version="gemini-x")
+        answer = response.model_dump(mode="json", exclude_none=True)
+        records.append({"request": {"contents": dumped[:end]}, "response": answer})
+    save("gemini/exchanges.json", records)
+
+    def searched(message_id: str, query: str, names: list[str]) -> dict[str, Any]:
+        sources = "\n".join(f"[{n}] T {name} (https://pages.example.org/{name})" for n, name in enumerate(names, 1))
+        output = f'Web search results for "{query}":\n\nProse [1].\n\nSources:\n{sources}'
+        response = {"functionResponse": {"id": "x", "name": "google_web_search", "response": {"output": output}}}
+        call = {"id": "x", "name": "google_web_search", "args": {"query": query}, "result": [response]}
+        made = [{**call, "status": "success"}]
+        return {"id": message_id, "type": "gemini", "content": "", "toolCalls": made, "model": "gemini-x"}
+
+    lines = [
+        {"sessionId": "cli", "projectHash": "ff", "startTime": "2026-01-01T00:00:00Z", "kind": "main"},
+        {"id": "m1", "type": "user", "content": [{"text": QUESTIONS[1]}]}, {"id": "m2", "type": "info", "content": "Hi."},
+        searched("m3", "DCG", ["d3", "d1"]), searched("m3", "DCG", ["d3"]), searched("m4", "idf", ["d2"]),
+        {"id": "m5", "type": "gemini", "content": "So."}, {"$rewindTo": "m4"}, {"$set": {"lastUpdated": "now"}},
+        searched("m6", "idf", ["d2", "d1"]), {"id": "m7", "type": "gemini", "content": "That is it."},
+    ]  # fmt: skip
+    save("gemini/cli.jsonl", jsonl(lines))
+
+
+def codex() -> None:
+    """A rollout of two turns, and the events of `codex exec --json`."""
+    lines: list[dict[str, Any]] = []
+
+    def line(kind: str, **payload: Any) -> None:
+        lines.append({"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload})
+
+    def call(call_id: str, name: str, arguments: Any, **fields: Any) -> None:
+        given = json.dumps(arguments)
+        line("response_item", type="function_call", name=name, arguments=given, call_id=call_id, **fields)
+
+    def mcp_end(call_id: str, arguments: Any, text: str) -> None:
+        made = {"server": "pages", "tool": "search_pages", "arguments": arguments}
+        result = {"Ok": {"content": [{"type": "text", "text": text}], "isError": False}}
+        line("event_msg", type="mcp_tool_call_end", call_id=call_id, invocation=made, result=result)
+
+    hit = "Learning to rank (https://pages.example.org/d4)\n\ue200cite\ue202turn1search0\ue201 [wordlim: 200] text"
+    page = "Page (https://pages.example.org/d9)\n\ue200cite\ue202turn1view0\ue201 [wordlim: 200] text"
+    user = {"type": "message", "role": "user"}
+    line("session_meta", id="talk", cwd="/", cli_version="1")
+    line("response_item", **user, content=[{"type": "input_text", "text": "<environment_context>"}])
+    for number, question in enumerate(QUESTIONS):
+        line("turn_context", turn_id=f"t{number}", model="gpt-x")
+        line("response_item", **user, content=[{"type": "input_text", "text": question}])
+        line("event_msg", type="user_message", message=question, images=[])
+        line("response_item", type="reasoning", summary=[], encrypted_content="x")
+        line("response_item", type="ghost_snapshot", ghost_commit={})
+    call("c1", "mcp__pages__search_pages", {"query": "DCG"})
+    mcp_end("c1", {"query": "DCG"}, json.dumps(pages("DCG")))
+    line("response_item", type="function_call_output", call_id="c1", output="Wall time: 0.1 seconds\nOutput: [cut off]")
+    mcp_end("c2", {"query": "idf"}, json.dumps({"results": [{"id": name, "title": name} for name in ("d2", "d1")]}))
+    call("c3", "run", {"search_query": [{"q": "learning to rank"}], "open": [{"ref_id": "x"}]}, namespace="web")
+    text = [{"type": "input_text", "text": f"{hit}\n{page}"}]
+    line("response_item", type="function_call_output", call_id="c3", output=text)
+    call("c4", "exec_command", {"cmd": "ls"})
+    line("response_item", type="function_call_output", call_id="c4", output="Exit code: 0")
+    line("compacted", message="", replacement_history=[lines[-2]["payload"]])
+    said = [{"type": "output_text", "text": "That is it."}]
+    line("response_item", type="message", role="assistant", content=said)
+    save("codex/rollout.jsonl", jsonl(lines))
+
+    def completed(number: int, **item: Any) -> dict[str, Any]:
+        return {"type": "item.completed", "item": {"id": f"item_{number}", **item}}
+
+    def mcp(number: int, *names: str) -> dict[str, Any]:
+        hits = {"results": [{"id": name, "title": name} for name in names]}
+        result = {"content": [{"type": "text", "text": json.dumps(hits)}], "structured_content": hits}
+        item = {"type": "mcp_tool_call", "server": "s", "tool": "search", "arguments": {}, "result": result}
+        return completed(number, **item, error=None, status="completed")
+
+    opened = {"type": "open_page", "url": "https://pages.example.org/d1"}
+    events = [
+        {"type": "thread.started", "thread_id": "thread"}, {"type": "turn.started"},
+        completed(0, type="reasoning", text="Hm."),
+        {"type": "item.started", "item": {"id": "item_1", "type": "mcp_tool_call", "server": "s", "tool": "search"}},
+        mcp(1, "d3", "d1"), completed(2, type="web_search", query=opened["url"], action=opened),
+        completed(3, type="command_execution", command="ls"), completed(4, type="reasoning", text="Hm."),
+        mcp(5, "d2"), completed(6, type="agent_message", text="That is it."),
+        {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}},
+    ]  # fmt: skip
+    save("codex/exec.jsonl", jsonl(events))
+
+
+MAKERS = {make.__name__: make for make in (claude_code, pydantic_ai, gemini, codex)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MAKERS:

@@ -81,8 +81,44 @@ def pydantic_ai(story: Story) -> str:
     return json.dumps(messages)
 
 
+def gemini(story: Story) -> str:
+    contents: list[Json] = []
+    for turn in story.turns:
+        contents.append({"role": "user", "parts": [{"text": turn.user}]})
+        for step in turn.steps:
+            calls = [{"functionCall": {"id": c.id, "name": c.tool, "args": asked(c)}} for c in step]
+            contents.append({"role": "model", "parts": calls})
+            responses = [
+                {"id": c.id, "name": c.tool, "response": {"error" if c.failed else "result": c.output}}
+                for c in step
+                if c.answered
+            ]
+            if responses:
+                contents.append({"role": "user", "parts": [{"functionResponse": one} for one in responses]})
+        contents.append({"role": "model", "parts": [{"text": "That is it."}]})
+    return json.dumps({"contents": contents})
+
+
+def codex(story: Story) -> str:
+    lines: list[Json] = [{"type": "session_meta", "payload": {"id": "story", "cli_version": "1"}}]
+    for turn in story.turns:
+        lines.append({"type": "event_msg", "payload": {"type": "user_message", "message": turn.user}})
+        for step in turn.steps:
+            items = [
+                {"type": "function_call", "name": c.tool, "arguments": json.dumps(asked(c)), "call_id": c.id}
+                for c in step
+            ]
+            items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
+            lines += [{"type": "response_item", "payload": item} for item in items]
+        said = [{"type": "output_text", "text": "That is it."}]
+        lines.append({"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": said}})
+    return "".join(json.dumps({"timestamp": "2026-01-01T00:00:00.000Z", **line}) + "\n" for line in lines)
+
+
 #: For each format its writer and the name of its file.
 MORE_WRITERS: dict[str, tuple[Writer, str]] = {
+    "gemini": (gemini, "story.json"),
+    "codex": (codex, "story.jsonl"),
     "claude_code": (claude_code, "story.jsonl"),
     "pydantic_ai": (pydantic_ai, "story.json"),
     "vercel_ai": (vercel_ai, "story.json"),

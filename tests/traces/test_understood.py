@@ -186,12 +186,9 @@ def test_a_chat_is_plain_only_if_nothing_stands_beside_or_instead_of_its_content
 
 
 def test_a_known_role_alone_is_no_mark_of_a_format(save: Callable[..., Path]) -> None:
-    contents = [
-        {"role": "user", "parts": [{"text": "?"}]},
-        {"role": "model", "parts": [{"functionCall": {"name": "search"}}]},
-    ]
+    contents = [{"role": "user", "segments": [{"say": "?"}]}, {"role": "model", "segments": [{"call": "search"}]}]
     with pytest.raises(
-        InputError, match=r"no known trace format \(it looks like json, objects with the keys role, parts\)"
+        InputError, match=r"no known trace format \(it looks like json, objects with the keys role, segments\)"
     ):
         read_traces(save(contents))
     assert by_iteration(read_traces(save([_USER, {"role": "assistant", "content": "So."}]))) == []
