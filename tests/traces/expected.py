@@ -23,6 +23,7 @@ def _pages(*iterations: list[str]) -> Iterations:
 
 
 _STORY: Iterations = [["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"]]
+_DOCUMENTS = [f"{_PAGES}d2", f"{_PAGES}d1"]
 #: What version 5 of the Vercel AI SDK found, and version 4, where a tool that fails ends the answer.
 _SDK = _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"])
 _SDK_V4 = _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])
@@ -88,6 +89,24 @@ EXPECTED: dict[str, Expected] = {
         "the second turn; one MCP call stands in an event only, the text of web.run has a hit and an opened page",
     ),
     "codex/exec.jsonl": Expected({"thread": [["d3", "d1"], ["d2"]]}, "two steps, parted by a thought"),
+    "langfuse/story.json": Expected({"story": _STORY}, "the session; its second trace is the last turn"),
+    "langfuse/observations.jsonl": Expected(
+        {"q7": [["https://pages.example.org/d3", "https://pages.example.org/d1", *_DOCUMENTS], []]},
+        "rows out of order; the span with searches below it is none",
+    ),
+    "langsmith/tree.json": Expected({"q7": [*_pages(["d3", "d1"], ["d2", "d1"]), ["d2", "d1"]]}, "three steps"),
+    "langsmith/runs.jsonl": Expected({"q7": [*_pages(["d3", "d1"], ["d2", "d1"]), ["d2", "d1"]]}, "each run twice"),
+    "mlflow/story.json": Expected({"story": _STORY}, "the session; its second trace is the last turn"),
+    "mlflow/trace.json": Expected(
+        {"q7": [["https://pages.example.org/d3", "https://pages.example.org/d1", "d4", "d1"], []]},
+        "a tool and a retriever are one step; the tool that failed is the next",
+    ),
+    "openinference/phoenix.parquet": Expected({"q7": [["d3", "d1"], *_pages(["d2", "d1"])]}, "the last tool failed"),
+    "openinference/vercel.json": Expected({"q7": _SDK}, "spans of generateText"),
+    "openinference/traceloop.json": Expected(
+        {"q7": [*_pages(["d3", "d1"]), [*_pages(["d4", "d1"])[0], *_DOCUMENTS]]},
+        "a LangChain tool; a function, a retriever",
+    ),
     "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
     "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),
     "vercel_ai/steps_v5.json": Expected({"steps_v5": _SDK}, "the same answer"),

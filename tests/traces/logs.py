@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 
 from .more_logs import MORE_WRITERS
+from .span_logs import SPAN_WRITERS
 from .story import FIRST_TURN, LAST_TURN, Call, Json, Story, Turn, Writer, asked, conversation, docs
 
 __all__ = ["FIRST_TURN", "LAST_TURN", "ONE_TURN", "WRITERS", "Call", "Story", "Turn", "conversation", "docs"]
@@ -230,6 +231,7 @@ WRITERS: dict[str, tuple[Writer, str]] = {
     "browsecomp_plus": (browsecomp_plus, "story.json"),
     "jsonl": (jsonl, "story.jsonl"),
     **MORE_WRITERS,
+    **SPAN_WRITERS,
 }
 
 #: Formats that hold one turn only.

@@ -4,6 +4,7 @@
 //
 // The scripted model asks for the same searches as in make_fixtures.py.
 import fs from 'node:fs';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import path from 'node:path';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -38,10 +39,33 @@ function chunks5(step) {
   return [{ type: 'stream-start', warnings: [] }, ...content, { type: 'finish', finishReason, usage }];
 }
 
-const save = (name, value) => {
-  fs.mkdirSync(path.join(here, 'fixtures', 'vercel_ai'), { recursive: true });
-  fs.writeFileSync(path.join(here, 'fixtures', 'vercel_ai', name), JSON.stringify(value, null, 1) + '\n');
+const save = (name, value, folder = 'vercel_ai') => {
+  fs.mkdirSync(path.join(here, 'fixtures', folder), { recursive: true });
+  fs.writeFileSync(path.join(here, 'fixtures', folder, name), JSON.stringify(value, null, 1) + '\n');
 };
+
+// A tracer that keeps spans as OTLP JSON has them; the SDK needs no more of OpenTelemetry.
+function makeTracer() {
+  const above = new AsyncLocalStorage();
+  const spans = [];
+  const encode = (value) => Array.isArray(value) ? { arrayValue: { values: value.map(encode) } }
+    : { [{ string: 'stringValue', boolean: 'boolValue' }[typeof value] ?? 'doubleValue']: value };
+  const startActiveSpan = (name, options, run) => {
+    const span = { traceId: 'a'.repeat(32), spanId: String(spans.length + 1).padStart(16, '0'), parentSpanId: above.getStore()?.spanId,
+      name, startTimeUnixNano: String(1767225600000000000n + BigInt(spans.length)), attributes: [], status: {}, events: [] };
+    spans.push(span);
+    const setAttributes = (given) => {
+      for (const [key, value] of Object.entries(given)) if (value !== undefined) span.attributes.push({ key, value: encode(value) });
+      return handle;
+    };
+    const handle = { setAttributes, setAttribute: (key, value) => setAttributes({ [key]: value }), end() {}, addEvent: () => handle,
+      setStatus: (status) => { span.status = status; return handle; }, recordException() {}, isRecording: () => true,
+      updateName: () => handle, spanContext: () => ({ traceId: span.traceId, spanId: span.spanId, traceFlags: 1 }) };
+    setAttributes(options.attributes ?? {});
+    return above.run(span, () => run(handle));
+  };
+  return { spans, startActiveSpan };
+}
 
 async function version5() {
   let step = 0;
@@ -57,6 +81,23 @@ async function version5() {
   save('ui_v5.json', { id: 'chat-1', messages });
   save('model_messages_v5.json', [{ role: 'user', content: question }, ...(await result.response).messages]);
   save('steps_v5.json', await result.steps);
+}
+
+async function spans5() {
+  let step = 0;
+  const doGenerate = async () => {
+    const chunks = chunks5(step++).slice(1);
+    const { finishReason } = chunks.pop();
+    const content = finishReason === 'stop' ? [{ type: 'text', text: 'That is it.' }] : chunks;
+    return { content, finishReason, usage, warnings: [] };
+  };
+  const tools = { webSearch: ai5.tool({ inputSchema: z.object({ query: z.string() }), execute: search }) };
+  const tracer = makeTracer();
+  await ai5.generateText({
+    model: new test5.MockLanguageModelV2({ doGenerate }), tools, prompt: question, stopWhen: ai5.stepCountIs(9),
+    experimental_telemetry: { isEnabled: true, tracer, metadata: { query_id: 'q7', sessionId: 'talk' } },
+  });
+  save('vercel.json', { resourceSpans: [{ scopeSpans: [{ scope: { name: 'ai' }, spans: tracer.spans }] }] }, 'openinference');
 }
 
 async function version4() {
@@ -79,4 +120,5 @@ async function version4() {
 }
 
 await version5();
+await spans5();
 await version4();

@@ -25,7 +25,7 @@ from goodgain.traces.conversations.gemini_contents import (
     read_response,
     set_output,
 )
-from goodgain.traces.input.checks import expect_id, expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace

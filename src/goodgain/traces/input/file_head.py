@@ -32,16 +32,20 @@ class FileHead:
         name: the file's name without `.gz` or `.zst`.
         raw: the bytes.
         whole: whether they are the whole file.
+        rows: the first rows of a table (Parquet); None for other files.
     """
 
-    def __init__(self, name: str, raw: bytes, *, whole: bool) -> None:
+    def __init__(self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None) -> None:
         self.name = name
+        self.rows = rows
         self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
 
     @cached_property
     def kind(self) -> str:
-        """What the file holds: `json` (one value), `jsonl` (a value a line), `zip` or `text`."""
+        """What the file holds: `json` (one value), `jsonl` (a value a line), `table`, `zip` or `text`."""
+        if self.rows is not None:
+            return "table"
         if self.raw.startswith(_ZIP_SIGNATURE):
             return "zip"
         start = self.raw.lstrip()
@@ -72,6 +76,8 @@ class FileHead:
         """The members of the file's list, the values of its lines, or its one object; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
+        if self.rows is not None:
+            return self.rows
         if self.kind != "jsonl":
             return []
         lines = [line for line in self.raw.split(b"\n") if line.strip()]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import zstandard
 
 from goodgain.errors import InputError
@@ -23,7 +24,9 @@ from goodgain.traces.tools import ToolPredicate, is_search_tool
 __all__ = ["ENDINGS", "Source", "base_name", "read_head"]
 
 #: How the names of files of traces end, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval")
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval", ".parquet", ".db", ".sqlite")
+#: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
+PARQUET, _HEAD_ROWS = b"PAR1", 200
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
@@ -53,7 +56,19 @@ def read_head(path: Path) -> FileHead:
     """Read the first 256 KiB of a file."""
     with open_stream(path) as file:
         raw = file.read(HEAD_SIZE + 1)
+    if raw.startswith(PARQUET):
+        return FileHead(path.name, raw[:HEAD_SIZE], whole=False, rows=_read_rows(path, _HEAD_ROWS))
     return FileHead(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+
+
+def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
+    """Read the rows of a Parquet file as objects, without the columns that are empty in a row."""
+    try:
+        frame = pl.scan_parquet(path, n_rows=count, glob=False).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:  # Polars panics on damage
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise InputError(f"{path}: the Parquet file cannot be read ({reason}); write it again") from None
+    return [{key: value for key, value in row.items() if value is not None} for row in frame.to_dicts()]
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -127,6 +142,9 @@ class Source:
             return
         if self.head.kind == "jsonl":
             yield from self._read_lines()
+            return
+        if self.head.kind == "table":
+            yield _read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
         at = f"{self.path}, at "
         try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import find_query_id, message_text
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.sources import Source
-from goodgain.traces.otel.spans import Attributes, Span, read_spans
+from goodgain.traces.otel.spans import Attributes, Span
 
 __all__ = ["SEARCH_KINDS", "Root", "find_roots", "parse_if_json", "split_session"]
 
@@ -39,16 +38,12 @@ class Root:
         self.history, self.question = _read_history(rooted)
 
 
-def find_roots(source: Source) -> list[Root]:
-    """Return the roots in a file. A span whose parent is not in the file belongs to its trace's root."""
+def find_roots(spans_read: Iterable[Span]) -> list[Root]:
+    """Return the roots among spans. A span whose parent is not among them belongs to its trace's root."""
     traces: dict[str, list[Span]] = {}
-    count = 0
-    for value, at in source.documents():
-        with source.handle_errors():
-            for span in read_spans(value, at, count):
-                traces.setdefault(span.trace_id, []).append(span)
-                count += 1
-                _drop_bodies(span)
+    for span in spans_read:
+        traces.setdefault(span.trace_id, []).append(span)
+        _drop_bodies(span)
     roots = []
     for spans in traces.values():
         tops = [span for span in spans if span.parent_id is None]
