@@ -24,6 +24,7 @@ def _pages(*iterations: list[str]) -> Iterations:
 
 _STORY: Iterations = [["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"]]
 _DOCUMENTS = [f"{_PAGES}d2", f"{_PAGES}d1"]
+_AGENTS = _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])
 #: What version 5 of the Vercel AI SDK found, and version 4, where a tool that fails ends the answer.
 _SDK = _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"])
 _SDK_V4 = _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])
@@ -106,6 +107,10 @@ EXPECTED: dict[str, Expected] = {
     "openinference/traceloop.json": Expected(
         {"q7": [*_pages(["d3", "d1"]), [*_pages(["d4", "d1"])[0], *_DOCUMENTS]]},
         "a LangChain tool; a function, a retriever",
+    ),
+    "openai_agents/story.jsonl": Expected({"story": _STORY}, "an item a line; the file's name"),
+    "openai_agents/sessions.db": Expected(
+        {"talk": _AGENTS, "other": _pages(["d2", "d1"])}, "two sessions of one database"
     ),
     "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
     "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),

@@ -115,10 +115,26 @@ def codex(story: Story) -> str:
     return "".join(json.dumps({"timestamp": "2026-01-01T00:00:00.000Z", **line}) + "\n" for line in lines)
 
 
+def openai_agents(story: Story) -> str:
+    items: list[Json] = []
+    for turn in story.turns:
+        items.append({"role": "user", "content": turn.user})
+        for step in turn.steps:
+            items += [
+                {"type": "function_call", "call_id": c.id, "name": c.tool, "arguments": json.dumps(asked(c))}
+                for c in step
+            ]
+            items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
+        said = [{"type": "output_text", "text": "That is it.", "annotations": []}]
+        items.append({"type": "message", "role": "assistant", "content": said})
+    return "".join(json.dumps(item) + "\n" for item in items)
+
+
 #: For each format its writer and the name of its file.
 MORE_WRITERS: dict[str, tuple[Writer, str]] = {
     "gemini": (gemini, "story.json"),
     "codex": (codex, "story.jsonl"),
+    "openai_agents": (openai_agents, "story.jsonl"),
     "claude_code": (claude_code, "story.jsonl"),
     "pydantic_ai": (pydantic_ai, "story.json"),
     "vercel_ai": (vercel_ai, "story.json"),

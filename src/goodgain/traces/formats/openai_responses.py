@@ -54,8 +54,8 @@ def sniff(head: FileHead) -> bool:
     """Return whether there is a response, items of one, or exchanges with `input` and `output`."""
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
-    if any("record_type" in record for record in head.objects):  # an early rollout of Codex
-        return False
+    if head.lines_are_messages or any("record_type" in record for record in head.objects):
+        return False  # items of the Agents SDK, or an early rollout of Codex
     return any(_is_response(record) for record in head.objects)
 
 
@@ -64,12 +64,13 @@ def _is_response(record: dict[str, Any]) -> bool:
         return True
     for key in ("output", "input", "items"):
         items = record.get(key)
-        if isinstance(items, list) and any(_is_item(item) for item in items):
+        if isinstance(items, list) and any(is_item(item) for item in items):
             return True
     return False
 
 
-def _is_item(item: Any) -> bool:
+def is_item(item: Any) -> bool:
+    """Return whether a value is an item of a kind that only this format has."""
     if not isinstance(item, dict):
         return False
     content = item.get("content")

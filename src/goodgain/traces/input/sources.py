@@ -65,7 +65,12 @@ def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
     """Read the rows of a Parquet file as objects, without the columns that are empty in a row."""
     try:
         frame = pl.scan_parquet(path, n_rows=count, glob=False).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:  # Polars panics on damage
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        ValueError,
+    ) as error:  # Polars panics on damage
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(f"{path}: the Parquet file cannot be read ({reason}); write it again") from None
     return [{key: value for key, value in row.items() if value is not None} for row in frame.to_dicts()]
