@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-Iterations = list[list[str]]
+#: None is a document that has neither id, URL nor title.
+Iterations = list[list[str | None]]
 
 _LANGGRAPH: Iterations = [["d3", "d1", "d4", "d1"], [], ["d2", "d1"]]
 _PAGES = "https://pages.example.org/"
@@ -111,6 +112,26 @@ EXPECTED: dict[str, Expected] = {
     "openai_agents/story.jsonl": Expected({"story": _STORY}, "an item a line; the file's name"),
     "openai_agents/sessions.db": Expected(
         {"talk": _AGENTS, "other": _pages(["d2", "d1"])}, "two sessions of one database"
+    ),
+    "strands/messages.json": Expected({"messages": _SDK}, "a search failed"),
+    "strands/converse.json": Expected({"converse": _pages(["d2", "d1"])}, "messages of a request of Converse"),
+    "autogen/task_result.json": Expected({"task_result": _AGENTS}, "the summary repeats results"),
+    "autogen/state.json": Expected({"state": _AGENTS}, "a saved state"),
+    "smolagents/steps.json": Expected(
+        {"steps": [[*_pages(["d3", "d1", "d4", "d1"])[0]], *_pages(["d2", "d1"])]}, "shared text"
+    ),
+    "mcp/session.jsonl": Expected(
+        {"session": [["d3", "d1", "d4"]]}, "three calls in a row, answers out of order, under message"
+    ),
+    "tagged_text/dialects.jsonl": Expected(
+        {
+            "zerosearch": [[None]],
+            "stepsearch": [[_BM25, _DCG]],
+            "research": [[_BM25, _DCG], [_BM25]],
+            "r1_searcher": [[None], []],
+            "search_o1": _pages(["d3", "d1"]),
+        },
+        "five dialects; snippets where a document has no title",
     ),
     "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
     "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),

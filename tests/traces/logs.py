@@ -235,4 +235,4 @@ WRITERS: dict[str, tuple[Writer, str]] = {
 }
 
 #: Formats that hold one turn only.
-ONE_TURN = {"tagged_text", "browsecomp_plus"}
+ONE_TURN = {"tagged_text", "browsecomp_plus", "mcp"}

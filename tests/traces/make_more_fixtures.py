@@ -1,9 +1,9 @@
-"""Writes the fixtures of the formats of agents' programs and frameworks, with the real libraries where there are any.
+"""Writes the fixtures of agents' programs and of libraries for models, with the real libraries where there are any.
 
     python tests/traces/make_more_fixtures.py [name of a format ...]
 
-What the fixtures hold, counted by hand, stands in `expected.py`. The formats without a library of their own are written
-by `more_logs.py`, and by hand where that leaves fields out.
+It needs pydantic-ai-slim and google-adk. What the fixtures hold, counted by hand, stands in `expected.py`. The formats
+without a library of their own are written by `more_logs.py`, and by hand where that leaves fields out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.traces.make_fixtures import HERE, QUESTIONS, SCRIPT, found, save
+from tests.traces.make_fixtures import QUESTIONS, SCRIPT, found, save
 from tests.traces.more_logs import MORE_WRITERS
 from tests.traces.story import conversation
 
@@ -277,49 +277,7 @@ def codex() -> None:
     save("codex/exec.jsonl", jsonl(events))
 
 
-def openai_agents() -> None:
-    """Two sessions in a database of the SDK: of two turns, and of one."""
-    import asyncio
-
-    from agents import SQLiteSession
-
-    story("openai_agents")
-    path = HERE / "openai_agents" / "sessions.db"
-    path.unlink(missing_ok=True)
-
-    def step(queries: list[str]) -> list[Any]:
-        calls = [
-            {"type": "function_call", "call_id": f"c-{q}", "name": "web_search", "arguments": json.dumps({"query": q})}
-            for q in queries
-        ]
-        outputs = [
-            {"type": "function_call_output", "call_id": f"c-{q}", "output": json.dumps({"results": pages(q)})}
-            for q in queries
-        ]
-        return [{"type": "reasoning", "id": f"rs-{queries[0]}", "summary": []}, *calls, *outputs]
-
-    said = {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": "So.", "annotations": []}],
-    }
-
-    async def write() -> None:
-        talk, other = SQLiteSession("talk", path), SQLiteSession("other", path)
-        for question, steps in zip(QUESTIONS, SCRIPT, strict=True):
-            items = [item for queries in steps for item in step(queries)]
-            await talk.add_items([{"role": "user", "content": question}, *items, said])
-            if question == QUESTIONS[0]:  # the sessions' rows stand between each other
-                await other.add_items([{"role": "user", "content": question}, *step(["idf"]), said])
-        for session in (talk, other):
-            session.close()
-
-    asyncio.run(write())
-    for beside in path.parent.glob("sessions.db-*"):
-        beside.unlink()
-
-
-MAKERS = {make.__name__: make for make in (claude_code, pydantic_ai, gemini, codex, openai_agents)}
+MAKERS = {make.__name__: make for make in (claude_code, pydantic_ai, gemini, codex)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MAKERS:

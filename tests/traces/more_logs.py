@@ -130,11 +130,88 @@ def openai_agents(story: Story) -> str:
     return "".join(json.dumps(item) + "\n" for item in items)
 
 
+def strands(story: Story) -> str:
+    messages: list[Json] = []
+    for turn in story.turns:
+        messages.append({"role": "user", "content": [{"text": turn.user}]})
+        for step in turn.steps:
+            uses = [{"toolUse": {"toolUseId": c.id, "name": c.tool, "input": asked(c)}} for c in step]
+            messages.append({"role": "assistant", "content": uses})
+            results = [
+                {"toolUseId": c.id, "status": "error" if c.failed else "success", "content": [{"text": c.text}]}
+                for c in step
+                if c.answered
+            ]
+            if results:
+                messages.append({"role": "user", "content": [{"toolResult": one} for one in results]})
+        messages.append({"role": "assistant", "content": [{"text": "That is it."}]})
+    return json.dumps(messages)
+
+
+def autogen(story: Story) -> str:
+    messages: list[Json] = []
+    for turn in story.turns:
+        messages.append({"source": "user", "content": turn.user, "type": "TextMessage"})
+        for step in turn.steps:
+            calls = [{"id": c.id, "name": c.tool, "arguments": json.dumps(asked(c))} for c in step]
+            messages.append({"source": "agent", "content": calls, "type": "ToolCallRequestEvent"})
+            results = [
+                {"call_id": c.id, "name": c.tool, "content": c.text, "is_error": c.failed} for c in step if c.answered
+            ]
+            if results:
+                messages.append({"source": "agent", "content": results, "type": "ToolCallExecutionEvent"})
+        messages.append({"source": "agent", "content": "That is it.", "type": "TextMessage"})
+    return json.dumps({"messages": messages, "stop_reason": None})
+
+
+def mcp(story: Story) -> str:
+    """The last turn: the log has neither turns nor steps."""
+    lines: list[Json] = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}]
+    lines.append({"jsonrpc": "2.0", "id": 0, "result": {"serverInfo": {}}})
+    for step in story.turns[-1].steps:
+        ids = {c.id: f"{len(lines)} {c.id}" for c in step}
+        for c in step:
+            params = {"name": c.tool, "arguments": asked(c)}
+            lines.append({"jsonrpc": "2.0", "id": ids[c.id], "method": "tools/call", "params": params})
+        for c in step:
+            if c.answered:
+                result = {"content": [text_of(c)], "isError": c.failed}
+                lines.append({"jsonrpc": "2.0", "id": ids[c.id], "result": result})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def text_of(call: Call) -> Json:
+    """The output of a call as a text part."""
+    return {"type": "text", "text": call.text}
+
+
+def smolagents(story: Story) -> str:
+    steps: list[Json] = []
+    for turn in story.turns:
+        steps.append({"task": turn.user})
+        for step in turn.steps:
+            calls = [
+                {"id": c.id, "type": "function", "function": {"name": c.tool, "arguments": asked(c)}} for c in step
+            ]
+            told = [c.text if len(step) == 1 else f"## Search Results\n{c.text}" for c in step if c.answered]
+            failed = "AgentToolExecutionError" if any(c.failed for c in step) else None
+            record = {"step_number": len(steps), "tool_calls": calls, "error": failed}
+            steps.append({**record, "observations": "\n".join(told) or None, "is_final_answer": False})
+        steps.append(
+            {"step_number": len(steps), "tool_calls": None, "observations": None, "model_output": "That is it."}
+        )
+    return json.dumps(steps)
+
+
 #: For each format its writer and the name of its file.
 MORE_WRITERS: dict[str, tuple[Writer, str]] = {
     "gemini": (gemini, "story.json"),
     "codex": (codex, "story.jsonl"),
     "openai_agents": (openai_agents, "story.jsonl"),
+    "strands": (strands, "story.json"),
+    "autogen": (autogen, "story.json"),
+    "mcp": (mcp, "story.jsonl"),
+    "smolagents": (smolagents, "story.json"),
     "claude_code": (claude_code, "story.jsonl"),
     "pydantic_ai": (pydantic_ai, "story.json"),
     "vercel_ai": (vercel_ai, "story.json"),

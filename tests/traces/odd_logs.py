@@ -14,7 +14,7 @@ def _observation(kind: str, name: str) -> Json:
 
 
 def _run(kind: str, name: str) -> Json:
-    record = {"id": name, "trace_id": "t0", "run_type": kind, "start_time": _TIME}
+    record = {"id": name, "trace_id": "r1", "run_type": kind, "start_time": _TIME}
     return {**record, "parent_run_id": None if name == "r1" else "r1", "extra": {"metadata": {"thread_id": "story"}}}
 
 
@@ -36,6 +36,10 @@ ODD_ITEMS: dict[str, tuple[list[Json] | None, Json]] = {
     "langsmith": (None, _run("odd", "r8")),
     "mlflow": ([0, "data", "spans"], _span("ODD", 8)),
     "openai_agents": (None, {"type": "odd"}),
+    "strands": ([], {"role": "odd", "content": []}),
+    "autogen": (["messages"], {"type": "odd", "content": ""}),
+    "smolagents": ([], {"odd": 1}),
+    "mcp": (None, {"jsonrpc": "2.0", "id": 99, "result": {}}),
     "claude_code": (None, {"type": "odd", "sessionId": "story"}),
     "pydantic_ai": ([], {"kind": "response", "parts": [{"part_kind": "odd"}]}),
     "vercel_ai": ([], {"role": "odd", "parts": []}),
@@ -56,6 +60,16 @@ def odd_logs() -> dict[str, tuple[Json, str]]:
         "langsmith": ([_run("chain", "r1"), _run("odd", "r2")], "/1"),
         "mlflow": ({"info": {}, "data": {"spans": [_span("AGENT", 1), _span("ODD", 2)]}}, "/data/spans/1"),
         "openai_agents": ([{"role": "user", "content": "?"}, {"type": "odd"}], "/1"),
+        "strands": (
+            [{"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "look"}}, {"odd": 1}]}],
+            "/0/content/1",
+        ),
+        "autogen": (
+            [{"type": "TextMessage", "source": "user", "content": "?"}, {"type": "odd", "content": ""}],
+            "/1/type",
+        ),
+        "smolagents": ([{"step_number": 1, "tool_calls": None, "observations": None}, {"odd": 1}], "/1"),
+        "mcp": ([{"jsonrpc": "2.0", "id": 99, "result": {}}], "/0"),
         "claude_code": ([line], "/0/message/content/0"),
         "pydantic_ai": ([{"kind": "response", "parts": [{"part_kind": "odd"}]}], "/0/parts/0"),
         "vercel_ai": ([{"role": "assistant", "parts": [{"type": "step-start"}, {"type": "odd"}]}], "/0/parts/1"),

@@ -75,6 +75,7 @@ def test_a_search_whose_answer_is_missing_counts_as_empty_or_not_at_all_by_choic
         "openai_responses",
         "codex",
         "openai_agents",
+        "mcp",
     ):  # items in a row, with no answer between them, are one step
         assert (by_iteration(empty), by_iteration(skipped)) == ([["d1"], ["d2"]], [["d1"]])
     else:

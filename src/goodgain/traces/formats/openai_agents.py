@@ -62,7 +62,8 @@ def _read_database(source: Source) -> Iterator[Trace]:
                 at = f"{source.path}, table {table}, row {row}, at "
                 with source.handle_errors():
                     session_id = expect_id(session, f"{at}session_id")
-                    sessions.setdefault(session_id or "", []).append((_parse(text, at), at))
+                    item = _parse(text, at)
+                    sessions.setdefault(session_id or "", []).append((item, at))
     except (sqlite3.Error, UnicodeError, OverflowError) as error:
         raise InputError(
             f"{source.path}: the SQLite database cannot be read ({error}); copy it again, or export the items"

@@ -47,7 +47,11 @@ _OTHER_PART_TYPES = {
     "mcp_tool_result",
     "tool-call",
     "tool-result",
+    "input_text",
+    "output_text",
 }
+#: Keys of parts without a type, of Bedrock.
+_OTHER_PARTS = {"toolUse", "toolResult"}
 _OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"}
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 _PART_TYPES = {
@@ -122,10 +126,11 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
         return True
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    return any(
-        isinstance(part, dict) and as_word(part.get("type")) in _OTHER_PART_TYPES | {"input_text", "output_text"}
-        for part in parts
-    )
+    return any(isinstance(part, dict) and _is_other_part(part) for part in parts)
+
+
+def _is_other_part(part: dict[str, Any]) -> bool:
+    return as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part)
 
 
 def _is_tagged(head: FileHead) -> bool:

@@ -18,7 +18,7 @@ HEAD_SIZE = 256 * 1024
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that do not hold text, by their first bytes; they are named in the error.
-_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
 #: A line of a stream of server-sent events.
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
 #: An error names at most this many keys, and this many characters of each.

@@ -62,7 +62,7 @@ def read_head(path: Path) -> FileHead:
 
 
 def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet file as objects, without the columns that are empty in a row."""
+    """Read the rows of a Parquet file as objects."""
     try:
         frame = pl.scan_parquet(path, n_rows=count, glob=False).collect()
     except (
@@ -73,7 +73,7 @@ def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
     ) as error:  # Polars panics on damage
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(f"{path}: the Parquet file cannot be read ({reason}); write it again") from None
-    return [{key: value for key, value in row.items() if value is not None} for row in frame.to_dicts()]
+    return frame.to_dicts()
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -16,8 +16,8 @@ __all__ = ["SEARCH_KINDS", "Root", "find_roots", "parse_if_json", "split_session
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 #: Kinds of spans that begin a turn only if the trace has no other root.
 _LEAF_KINDS = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
-#: Attributes kept of spans that do not hold results: they name the session or the query.
-_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id")
+#: Attributes kept of spans that do not hold results: they name the session or the query, or say that a database is asked.
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system")
 
 #: The attribute under which `_drop_bodies` keeps what was read from a span; no log has one of this name.
 _MESSAGES = "goodgain.messages"

@@ -11,7 +11,7 @@ from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, open_plain
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, read_head
-from goodgain.traces.reading.known_formats import Format, detect_format, get_format
+from goodgain.traces.reading.known_formats import Format, detect_format, formats, get_format
 
 __all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks", "read_head_and_format"]
 
@@ -49,6 +49,9 @@ def find_trace_files(paths: Paths) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, given):
         if path.is_dir():
+            if whole := [file for known in formats().values() for file in known.find(path)]:
+                found += whole
+                continue
             inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
             if not inside:
                 raise InputError(
