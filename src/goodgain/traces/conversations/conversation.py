@@ -12,6 +12,7 @@ from goodgain.traces.tool_outputs.objects import join_texts
 __all__ = [
     "Conversation",
     "count_hosted_searches",
+    "find_message_key",
     "find_messages",
     "find_query_id",
     "has_messages",
@@ -140,7 +141,7 @@ def count_hosted_searches(usage: Any) -> int:
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
     """Return whether a value holds messages, itself or under a key for them, of which one satisfies `of`."""
-    key = _find_message_key(value)
+    key = find_message_key(value)
     members = value.get(key) if key is not None else value
     return isinstance(members, list) and any(isinstance(member, dict) and of(_as_message(member)) for member in members)
 
@@ -158,7 +159,7 @@ def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
     Raises:
         InputError: there are no messages.
     """
-    key = _find_message_key(value)
+    key = find_message_key(value)
     if key is not None:
         prompt = value.get("prompt")
         value, at = value[key], f"{at}/{key}"
@@ -169,7 +170,7 @@ def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
     return [_as_message(member) for member in value], at
 
 
-def _find_message_key(value: Any) -> str | None:
+def find_message_key(value: Any) -> str | None:
     """Return the key under which an object has messages: `messages`, else the first other one that holds some."""
     if not isinstance(value, dict):
         return None

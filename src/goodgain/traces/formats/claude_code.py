@@ -101,11 +101,12 @@ def read(source: Source) -> Iterator[Trace]:
         live = _select_live(source, members, lines)
         covered.update(map(id, live))
         traces.append((session, members, live))
+    every = _group_by_session(lines)
     for session, members, live in reversed(traces):
         with source.handle_errors():
+            if not is_subagent:
+                _report_subagents(source, every.get(session, []))
             yield _read_session(source, session, members, live, is_subagent=is_subagent)
-    if not is_subagent:
-        _report_subagents(source, lines)
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:

@@ -91,17 +91,22 @@ def _read_rollout(source: Source, records: list[tuple[dict[str, Any], str]]) -> 
             event = expect_object(payload, f"{at}/payload")
             expect_text(event.get("type"), f"{at}/payload/type")
             items += [(item, f"{at}/payload") for item in _read_event(event, seen)]
-        elif kind not in _LINES and "record_type" not in record and not (session is None and "id" in record):
+        elif kind not in _LINES and "record_type" not in record and not _is_early_header(record):
             if not isinstance(record.get("type"), str):
                 raise unexpected_value(f"{at}/type", "the type of a line", record.get("type"))
             source.not_understood(f"line of type {kind!r}", f"{at}/type", ", ".join(sorted(_LINES)))
-        if "payload" not in record and "type" not in record:
+        if _is_early_header(record):
             session = session or expect_id(record.get("id"), f"{at}/id")
     reader = ItemReader(source, web_remedy=_REMEDY)
     reader.read_all([one for one in items if typed or not _is_note(one[0])])
     trace = reader.conversation.trace(records[0][1], records[0][0], query_id=session)
     trace.session_id, trace.tag = session, model
     return trace
+
+
+def _is_early_header(record: dict[str, Any]) -> bool:
+    """Return whether a line is the first of a rollout of 2025, which has no type."""
+    return "type" not in record and "timestamp" in record and ("instructions" in record or "git" in record)
 
 
 def _item(record: dict[str, Any]) -> dict[str, Any]:

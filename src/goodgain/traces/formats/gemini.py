@@ -50,8 +50,19 @@ _EVENT_FIELDS = {
 def sniff(head: FileHead) -> bool:
     """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
     if are_exchanges(head):
-        return any(_is_exchange(record) for record in head.objects)
+        # A log of exchanges with several vendors is of the other one: those with Gemini are passed over and counted.
+        return any(map(_is_exchange, head.objects)) and not any(map(_is_with_other_vendor, head.objects))
     return any(_is_of_format(record) for record in head.conversations)
+
+
+def _is_with_other_vendor(record: dict[str, Any]) -> bool:
+    found = split_exchange(record)
+    if found is None:
+        return False
+    request, response = found
+    return ("messages" in request and ("choices" in response or "content" in response)) or (
+        "input" in request and "output" in response
+    )
 
 
 def _is_of_format(value: Any) -> bool:
@@ -70,6 +81,11 @@ def _is_of_format(value: Any) -> bool:
 
 def _is_event(value: Any) -> bool:
     return isinstance(value, dict) and "author" in value and ("invocationId" in value or "invocation_id" in value)
+
+
+def _is_adk(value: dict[str, Any]) -> bool:
+    events = value.get("events")
+    return isinstance(events, list) and (get(value, "appName") is not None or any(map(_is_event, events)))
 
 
 def _is_answer(value: dict[str, Any]) -> bool:
@@ -120,7 +136,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and isinstance(value.get("events"), list):
+    if isinstance(value, dict) and _is_adk(value):
         return _read_adk(source, value, value["events"], f"{at}/events", at)
     if isinstance(value, dict) and (_is_cli(value) or "messages" in value):
         messages = expect_list(value.get("messages"), f"{at}/messages")

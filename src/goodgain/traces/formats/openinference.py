@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -16,12 +17,22 @@ from goodgain.traces.otel.spans import Span, has_spans, read_spans
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are spans: `resourceSpans`, or objects with a span id."""
-    return any(has_spans(record) for record in head.objects)
+    """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
+    return _is_csv(head) or any(has_spans(record) for record in head.objects)
+
+
+def _is_csv(head: FileHead) -> bool:
+    first, _, _ = head.text.partition("\n")
+    return "context.span_id" in first and "span_kind" in first
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a session; a root without a session is a trace by itself."""
+    if _is_csv(source.head):
+        raise InputError(
+            f"{source.path}: is a table of Phoenix as CSV, which holds Python's notation in place of lists; save it as "
+            "Parquet (`frame.to_parquet(...)`) or JSON Lines (`frame.to_json(..., orient='records', lines=True)`)"
+        )
     return read_span_traces(source, _read_all(source))
 
 

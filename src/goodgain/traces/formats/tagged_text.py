@@ -13,6 +13,7 @@ from typing import Any
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import (
     Conversation,
+    find_message_key,
     find_messages,
     has_messages,
     is_message_list,
@@ -142,7 +143,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and "messages" not in value:
+    if isinstance(value, dict) and find_message_key(value) is None:
         key = next((key for key in _TEXT_FIELDS if _has_tagged_text(value, key)), None)
         key = key or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
         if key is None:

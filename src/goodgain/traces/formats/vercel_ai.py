@@ -222,6 +222,7 @@ class _MessageReader:
         call = ToolCall(expect_text(name, f"{at}/toolName"), at, call_id, arguments)
         if part.get("providerExecuted") is True:
             call.remedy = _REMEDY
+            call.is_search = self.source.is_search(call.tool)
         self.conversation.call(call)
         self._calls += 1
         return call
@@ -266,9 +267,8 @@ class _MessageReader:
             call.output = output
             return
         call.remedy = _REMEDY
-        if action.get("type") != "search":
-            call.is_search = False
-        elif isinstance(sources := output.get("sources"), list):
+        call.is_search = action.get("type") == "search"
+        if call.is_search and isinstance(sources := output.get("sources"), list):
             call.output = [_read_source(one, f"{at}/output/sources/{index}") for index, one in enumerate(sources)]
 
     def _add_citations(self, at: str) -> None:
