@@ -38,6 +38,7 @@ class Summary(msgspec.Struct):
 
     files: int = 0
     traces: int = 0
+    formats: Counter[str] = msgspec.field(default_factory=Counter)
     turns_read: int = 0
     turns_used: int = 0
     steps: int = 0
@@ -111,6 +112,8 @@ class Summary(msgspec.Struct):
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
+        if len(self.formats) > 1:
+            lines.append(f"traces by format: {_format_counts(self.formats)}")
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             lines.append(f"queries by system: {_format_counts(by_label)}")

@@ -46,8 +46,14 @@ _OTHER_PART_TYPES = {
     "web_search_tool_result",
     "mcp_tool_use",
     "mcp_tool_result",
+    "tool-call",
+    "tool-result",
+    "input_text",
+    "output_text",
 }
-_OTHER_KEYS = {"function", "tool_type", "lc", "data"}
+#: Keys of parts without a type, of Bedrock.
+_OTHER_PARTS = {"toolUse", "toolResult"}
+_OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"}
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 _PART_TYPES = {
     "text",
@@ -121,10 +127,11 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
         return True
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    return any(
-        isinstance(part, dict) and as_word(part.get("type")) in _OTHER_PART_TYPES | {"input_text", "output_text"}
-        for part in parts
-    )
+    return any(isinstance(part, dict) and _is_other_part(part) for part in parts)
+
+
+def _is_other_part(part: dict[str, Any]) -> bool:
+    return as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part)
 
 
 def _is_tagged(head: FileHead) -> bool:
@@ -236,17 +243,17 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
     if role == "tool":
         content, call_id = message.get("content"), message.get("tool_call_id")
         # Nearly all answers are of this kind; the function for the others makes places for their errors.
-        if type(content) is str and type(call_id) is str and call_id:
+        if type(content) is str and type(call_id) is str and conversation.has_call(call_id):
             conversation.answer(call_id, content, at)
         else:
-            _read_answer(conversation, message, at)
+            _read_answer(source, conversation, message, at)
     elif role == "assistant":
         if source.costs:
             conversation.spend(read_usage(message.get("usage")))
         conversation.step()
         _read_calls(source, conversation, message, at, model)
     elif role == "function":
-        _read_answer(conversation, message, at)
+        _read_answer(source, conversation, message, at)
     elif role == "user":
         content = message.get("content")
         conversation.user(message_text(content))
@@ -259,7 +266,7 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
         source.not_understood(f"message of role {role!r}", f"{at}/role", ", ".join(sorted(_ROLES)))
 
 
-def _read_answer(conversation: Conversation, message: dict[str, Any], at: str) -> None:
+def _read_answer(source: Source, conversation: Conversation, message: dict[str, Any], at: str) -> None:
     content = message.get("content")
     if isinstance(content, list) and any(isinstance(part, dict) and "tool_call_result" in part for part in content):
         for index, part in enumerate(content):
@@ -275,6 +282,10 @@ def _read_answer(conversation: Conversation, message: dict[str, Any], at: str) -
         content = UNANSWERED
     elif not isinstance(content, (str, list, dict)):
         raise unexpected_value(f"{at}/content", "text or parts", content)
+    if call_id is not None and not conversation.has_call(call_id):
+        expected = f"the answer to a call made before (no call has the id {call_id!r})"
+        source.not_understood("answer without a call", at, expected)
+        return
     conversation.answer(call_id, content, f"{at}/content", name=name)
 
 

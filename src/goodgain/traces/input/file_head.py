@@ -18,7 +18,7 @@ HEAD_SIZE = 256 * 1024
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that do not hold text, by their first bytes; they are named in the error.
-_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
+_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
 #: A line of a stream of server-sent events.
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
 #: An error names at most this many keys, and this many characters of each.
@@ -32,16 +32,20 @@ class FileHead:
         name: the file's name without `.gz` or `.zst`.
         raw: the bytes.
         whole: whether they are the whole file.
+        rows: the first rows of a table (Parquet); None for other files.
     """
 
-    def __init__(self, name: str, raw: bytes, *, whole: bool) -> None:
+    def __init__(self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None) -> None:
         self.name = name
+        self.rows = rows
         self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
 
     @cached_property
     def kind(self) -> str:
-        """What the file holds: `json` (one value), `jsonl` (a value a line), `zip` or `text`."""
+        """What the file holds: `json` (one value), `jsonl` (a value a line), `table`, `zip` or `text`."""
+        if self.rows is not None:
+            return "table"
         if self.raw.startswith(_ZIP_SIGNATURE):
             return "zip"
         start = self.raw.lstrip()
@@ -72,6 +76,8 @@ class FileHead:
         """The members of the file's list, the values of its lines, or its one object; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
+        if self.rows is not None:
+            return self.rows
         if self.kind != "jsonl":
             return []
         lines = [line for line in self.raw.split(b"\n") if line.strip()]
@@ -84,9 +90,16 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """What may be a conversation: each record and, in a JSON file with a list, the list itself."""
-        as_list = [self.records] if self.kind == "json" and isinstance(self.value, list) else []
-        return [*as_list, *self.records]
+        """What may be a conversation: each record and, where they are a list or messages a line, all of them."""
+        is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
+        return [*([self.records] if is_list else []), *self.records]
+
+    @cached_property
+    def lines_are_messages(self) -> bool:
+        """Whether the lines of JSON Lines are messages or items of one conversation, not a conversation each."""
+        if self.kind != "jsonl" or not self.records:
+            return False
+        return all(map(_is_message_or_item, self.records)) and any(map(_is_of_conversation, self.records))
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
@@ -115,6 +128,16 @@ class FileHead:
     def text(self) -> str:
         """The head as text, damaged characters replaced; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
+
+
+def _is_message_or_item(record: Any) -> bool:
+    return isinstance(record, dict) and ("role" in record or "type" in record) and "messages" not in record
+
+
+def _is_of_conversation(record: dict[str, Any]) -> bool:
+    """Return whether a record has a role that is not the model's, or the id of a call: it cannot stand alone."""
+    role = record.get("role")
+    return "call_id" in record or (isinstance(role, str) and role in ("user", "tool", "function"))
 
 
 def _is_list_start(start: bytes) -> bool:

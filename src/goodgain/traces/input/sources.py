@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import zstandard
 
 from goodgain.errors import InputError
@@ -23,7 +24,9 @@ from goodgain.traces.tools import ToolPredicate, is_search_tool
 __all__ = ["ENDINGS", "Source", "base_name", "read_head"]
 
 #: How the names of files of traces end, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval")
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval", ".parquet", ".db", ".sqlite")
+#: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
+PARQUET, _HEAD_ROWS = b"PAR1", 200
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
@@ -53,7 +56,24 @@ def read_head(path: Path) -> FileHead:
     """Read the first 256 KiB of a file."""
     with open_stream(path) as file:
         raw = file.read(HEAD_SIZE + 1)
+    if raw.startswith(PARQUET):
+        return FileHead(path.name, raw[:HEAD_SIZE], whole=False, rows=_read_rows(path, _HEAD_ROWS))
     return FileHead(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+
+
+def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
+    """Read the rows of a Parquet file as objects."""
+    try:
+        frame = pl.scan_parquet(path, n_rows=count, glob=False).collect()
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        ValueError,
+    ) as error:  # Polars panics on damage
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise InputError(f"{path}: the Parquet file cannot be read ({reason}); write it again") from None
+    return frame.to_dicts()
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -121,9 +141,18 @@ class Source:
         return base_name(self.path)
 
     def documents(self) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines."""
+        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines.
+
+        Lines that are messages of one conversation are one value, a list.
+        """
+        if self.head.lines_are_messages:
+            yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
+            return
         if self.head.kind == "jsonl":
             yield from self._read_lines()
+            return
+        if self.head.kind == "table":
+            yield _read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
         at = f"{self.path}, at "
         try:
@@ -199,7 +228,7 @@ class Source:
             is_one: says whether a list is one trace (a list of messages) rather than a list of traces.
         """
         for value, at in self.documents():
-            if self.head.kind == "jsonl":
+            if self.head.kind == "jsonl" and not self.head.lines_are_messages:
                 yield from self.read_numbered(one, value, at)
             elif isinstance(value, list) and not is_one(value):
                 for index, member in enumerate(value):

@@ -13,8 +13,9 @@ import msgspec
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.otel.vocabularies import translate
 
-__all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "has_spans", "is_span", "read_spans"]
+__all__ = ["Attributes", "Span", "has_spans", "is_span", "read_nanoseconds", "read_spans"]
 
 Attributes = dict[str, Any]
 
@@ -29,10 +30,6 @@ _KINDS = {
     "embeddings": "EMBEDDING",
     "vector_db_retrieve": "RETRIEVER",
 }
-#: Attributes that name a tool in other vocabularies, whose answers are not read.
-OTHER_TOOL_NAMES = ("ai.toolCall.name", "traceloop.entity.name")
-#: The kind of span for each of Traceloop's kinds.
-_TRACELOOP = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
 #: Kinds of OpenInference, and operations of the GenAI conventions. Only the first four can hold a search.
 _KNOWN = {
     *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
@@ -186,9 +183,9 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
     span = Span(
         _read_id(trace_id, f"{at}/trace_id"), _read_id(span_id, f"{at}/span_id"),
         _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
-        name if isinstance(name, str) else "", "", _read_nanoseconds(start, f"{at}/start_time"),
-        _read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
-        expect_object(attributes, f"{at}/attributes"), _has_failed(raw), at,
+        name if isinstance(name, str) else "", "", read_nanoseconds(start, f"{at}/start_time"),
+        read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
+        dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
     span.kind = _read_kind(span, raw)
     if span.kind not in _KNOWN:
@@ -207,17 +204,16 @@ def _describe_unknown(span: Span) -> str:
 
 
 def _read_kind(span: Span, raw: dict[str, Any]) -> str:
+    translated = translate(span.attributes, span.name)
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
         kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
         if kind not in _EMPTY_KINDS:
             return kind
     operation = span.get("gen_ai.operation.name")
-    if isinstance(operation, str):
+    if isinstance(operation, str) and not (translated and operation not in _KINDS):
         return _KINDS.get(operation, operation.upper())
-    if span.get("ai.toolCall.name") is not None:
-        return "TOOL"
-    return _TRACELOOP.get(str(span.get("traceloop.span.kind")), "")
+    return translated
 
 
 def _read_id(value: Any, at: str) -> str:
@@ -236,7 +232,14 @@ def _read_id(value: Any, at: str) -> str:
     return decoded.hex()
 
 
-def _read_nanoseconds(value: Any, at: str) -> int:
+def read_nanoseconds(value: Any, at: str) -> int:
+    """Return a time as nanoseconds since 1970, from nanoseconds, seconds, ISO 8601, or a data frame's time.
+
+    Raises:
+        InputError: the value is not a time.
+    """
+    if isinstance(value, datetime):
+        value = value.isoformat()
     if isinstance(value, bool) or value is None:
         raise unexpected_value(at, "a time", value)
     if isinstance(value, int) and value > 0:

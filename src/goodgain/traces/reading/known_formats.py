@@ -2,8 +2,9 @@
 
 A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
-of JSON Lines is a trace of its own, so that lines can be read in several processes) and `ITERATION` (what an iteration
-is by default).
+of JSON Lines is a trace of its own, so that lines can be read in several processes), `ITERATION` (what an iteration
+is by default) and `find(directory) -> list[Path]` (the files to read, one a trace, of a directory that is of the format
+as a whole; empty if it is not).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Format:
     read: Callable[[Source], Iterator[Trace]]
     independent: Callable[[FileHead], bool]
     iteration: str
+    find: Callable[[Path], list[Path]]
     is_plugin: bool
 
 
@@ -73,6 +75,7 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
         name, title, adapter.sniff, adapter.read,
         independent=getattr(adapter, "independent", lambda head: False),
         iteration=getattr(adapter, "ITERATION", "step"),
+        find=getattr(adapter, "find", lambda directory: []),
         is_plugin=is_plugin,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, open_plain
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, read_head
-from goodgain.traces.reading.known_formats import Format, detect_format, get_format
+from goodgain.traces.reading.known_formats import Format, detect_format, formats, get_format
 
 __all__ = ["Paths", "Piece", "Task", "TraceFile", "find_trace_files", "plan_tasks", "read_head_and_format"]
 
@@ -79,6 +79,9 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, given):
         if path.is_dir():
+            if whole := [file for known in formats().values() for file in known.find(path)]:
+                found += whole
+                continue
             inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
             if not inside:
                 raise InputError(
@@ -125,7 +128,7 @@ def _split_file(file: TraceFile, format_name: str) -> Iterator[Piece] | None:
     if compression(file.path) is not None:  # a compressed file has no place at which reading could begin in the middle
         return None
     head, found = read_head_and_format(file.path, format_name)
-    if head.kind != "jsonl" or not found.independent(head):
+    if head.kind != "jsonl" or head.lines_are_messages or not found.independent(head):
         return None
     return _split_lines(file, found.name)
 

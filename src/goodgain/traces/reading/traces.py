@@ -294,6 +294,7 @@ class _BatchBuilder:
                 raise
             self.summary.count_error(error)
             return
+        counted.formats[trace_format.name] += 1
         searches = sum(counted.searches.values()) - before
         if searches and self.options.iteration is None and trace_format.iteration == "call":
             counted.calls_as_iterations[trace_format.name] += searches
