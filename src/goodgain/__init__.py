@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
+    from goodgain.labelling.labels import label
     from goodgain.reporting.iteration_curves import curve
     from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
@@ -65,6 +66,7 @@ _LATER = (
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
     | {
         "curve": "goodgain.reporting.iteration_curves",
+        "label": "goodgain.labelling.labels",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
     }
@@ -128,6 +130,7 @@ __all__ = [
     "deduplicate",
     "evaluate",
     "flatten",
+    "label",
     "ledger",
     "nCG",
     "nDCG",

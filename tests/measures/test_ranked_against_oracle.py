@@ -43,7 +43,7 @@ def expected(case: RankedCase) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-@settings(deadline=None, max_examples=how_many(10, full=30))
+@settings(deadline=None, max_examples=how_many(5, full=30))
 @given(any_case)
 def test_values_equal_the_oracles(case: RankedCase) -> None:
     assert all(takes(measure) for measure in ALL)
@@ -56,7 +56,7 @@ def test_values_equal_the_oracles(case: RankedCase) -> None:
             assert ((found[name] - wanted[name]).abs() <= 1e-12).all(), name
 
 
-@settings(deadline=None, max_examples=how_many(4, full=10))
+@settings(deadline=None, max_examples=how_many(2, full=10))
 @given(any_case, st.integers(0, 2**32).map(Random))
 def test_the_order_of_rows_changes_nothing(case: RankedCase, random: Random) -> None:
     ranking, qrels = (frame[random.sample(range(frame.height), frame.height)] for frame in (case.ranking, case.qrels))

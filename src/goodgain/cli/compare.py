@@ -12,11 +12,12 @@ import click
 from goodgain.cli.options import plot_option
 from goodgain.cli.systems import Reading, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
-from goodgain.comparing.comparison import Comparison, compare, direction
+from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.grids import Layout
 from goodgain.comparing.tables import render_on_terminal
 from goodgain.errors import notice
+from goodgain.measures.ranked import find_direction
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options"]
@@ -119,7 +120,7 @@ def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
     """Print the outcome of each line on stderr, and return whether all of them hold."""
     for line in lines:
         if forbids_improvement(line):
-            better = "higher" if direction(line.measure) == "up" else "lower"
+            better = "higher" if find_direction(line.measure) == "up" else "lower"
             notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
     outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:

@@ -17,6 +17,7 @@ from goodgain.cli.compare import compare_files, compare_options
 from goodgain.cli.curve import curve
 from goodgain.cli.evaluate import evaluate
 from goodgain.cli.judge import judge
+from goodgain.cli.label import label
 from goodgain.cli.measures import list_measures
 from goodgain.cli.options import (
     columns_option,
@@ -170,6 +171,7 @@ program.add_command(pool)
 program.add_command(convert)
 program.add_command(dedup)
 program.add_command(judge)
+program.add_command(label)
 program.add_command(list_measures)
 
 

@@ -39,9 +39,10 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, direction, parse_measures
+from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.ranked import find_direction
 
-__all__ = ["Comparison", "compare", "direction"]
+__all__ = ["Comparison", "compare"]
 
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -158,7 +159,7 @@ def compare(
     needed = parse_measures([*asked, NumIter, NumResults])
     scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
     full = build_matrices(scores, needed)
-    matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
+    matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
     found = compare_pairs(matched, names, pairs, settings)
     notes = _list_notes(asked, full, matched, about)
@@ -229,7 +230,7 @@ def _list_notes(
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    lower = [str(measure) for measure in asked if direction(measure) == "down"]
+    lower = [str(measure) for measure in asked if find_direction(measure) == "down"]
     return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, left_out)))
 
 
