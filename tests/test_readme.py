@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import goodgain as gg
+from goodgain.cli.program import program
 from goodgain.measures import MEASURES
 from tests.support.command import run_command
 from tests.support.tables import ROOT
@@ -157,3 +158,8 @@ def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
     assert all(set(author) == {"name"} for author in cited["authors"])  # an entity, not a person
     assert cited["version"] == gg.__version__
     assert cited["license"] == project["license"]
+
+
+def test_the_page_on_commands_has_a_row_for_each() -> None:
+    page = TEXTS["docs/command_line.md"]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)) == sorted(program.commands)

@@ -17,7 +17,7 @@ from goodgain.comparing.gate import Requirement, check_requirements, forbids_imp
 from goodgain.comparing.grids import Layout
 from goodgain.comparing.tables import render_on_terminal
 from goodgain.errors import notice
-from goodgain.measures.names import direction
+from goodgain.measures.ranked import find_direction
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options"]
@@ -121,7 +121,7 @@ def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
     """Print the outcome of each line on stderr, and return whether all of them hold."""
     for line in lines:
         if forbids_improvement(line):
-            better = "higher" if direction(line.measure) == "up" else "lower"
+            better = "higher" if find_direction(line.measure) == "up" else "lower"
             notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
     outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:

@@ -41,7 +41,8 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, direction, parse_measures
+from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.ranked import find_direction
 
 __all__ = ["Comparison", "compare"]
 
@@ -169,7 +170,7 @@ def compare(
     needed = parse_measures([*asked, NumIter, NumResults])
     scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
     full = build_matrices(scores, needed)
-    matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
+    matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
     means, found = tabulate_means(matched, names), add_context(compare_pairs(matched, names, pairs, settings), about)
     if bounds:
@@ -258,7 +259,7 @@ def _list_notes(
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    lower = [str(measure) for measure in asked if direction(measure) == "down"]
+    lower = [str(measure) for measure in asked if find_direction(measure) == "down"]
     return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, coverage, left_out)))
 
 

@@ -17,7 +17,8 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.row_origins import quote
 from goodgain.formats.systems import check_systems
 from goodgain.judging.pooling import pool
-from goodgain.measures.names import direction, parse_measures
+from goodgain.measures.names import parse_measures
+from goodgain.measures.ranked import find_direction
 
 __all__ = ["DifferenceEstimate", "OrderAgreement", "compare_orders", "compute_intervals", "estimate_difference"]
 
@@ -200,7 +201,7 @@ def _mean(values: dict[str, float], queries: set[str]) -> float:
 
 
 def _sign_of(measure: Any) -> int:
-    return -1 if direction(parse_measures([measure])[0]) == "down" else 1
+    return -1 if find_direction(parse_measures([measure])[0]) == "down" else 1
 
 
 def _check_pool(people: Qrels, systems: Mapping[str, Any], judged: list[str]) -> None:

@@ -18,7 +18,7 @@ from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import HOSTLESS_MEASURES, find_declaration, takes
 from goodgain.measures.ranked_declaration import RankedMeasure
 
-__all__ = ["ARROWS", "Measures", "direction", "parse_measure", "parse_measures"]
+__all__ = ["ARROWS", "Measures", "parse_measure", "parse_measures"]
 
 #: Better direction -> the sign beside the name of a measure in tables and plots.
 ARROWS = {"up": "↑", "down": "↓", None: "–"}
@@ -59,12 +59,6 @@ _ELSEWHERE = {
 }
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
-
-
-def direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows."""
-    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
-    return "up" if declared is None else declared.better
 
 
 def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:

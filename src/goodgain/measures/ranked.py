@@ -12,12 +12,13 @@ from typing import Any
 import ir_measures
 import narwhals as nw
 
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.graded import GRADED
 from goodgain.measures.hostless import HOSTLESS, IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
 from goodgain.measures.ranks import Ranks, divide
 
-__all__ = ["HOSTLESS_MEASURES", "RANKED_MEASURES", "find_declaration", "nDCG", "takes"]
+__all__ = ["HOSTLESS_MEASURES", "RANKED_MEASURES", "find_declaration", "find_direction", "nDCG", "takes"]
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
@@ -242,6 +243,16 @@ def find_declaration(measure: ir_measures.Measure) -> RankedDeclaration | None:
     if declared is None or declared.host_measure is None:
         return None
     return declared if isinstance(measure, type(declared.host_measure)) else None
+
+
+def find_direction(measure: ir_measures.Measure) -> str | None:
+    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows.
+
+    >>> find_direction(ir_measures.nDCG @ 10)
+    'up'
+    """
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    return "up" if declared is None else declared.better
 
 
 def takes(measure: ir_measures.Measure) -> bool:

@@ -12,7 +12,8 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import InputError, MeasureError
-from goodgain.measures.names import ARROWS, direction, parse_measure, parse_measures
+from goodgain.measures.names import ARROWS, parse_measure, parse_measures
+from goodgain.measures.ranked import find_direction
 from goodgain.notebook_tables import HtmlCell, escape_html, write_table
 
 __all__ = ["MEANS", "Scores"]
@@ -146,7 +147,7 @@ class Scores:
 def _add_arrow(name: str) -> str:
     """Return the name of a measure with its better direction; as it is where it has none, or is a class of the user's."""
     try:
-        better = direction(parse_measure(name))
+        better = find_direction(parse_measure(name))
     except MeasureError:
         return name
     return f"{name} {ARROWS[better]}" if better else name

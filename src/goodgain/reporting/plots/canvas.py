@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from goodgain.measures.names import ARROWS, direction, parse_measures
+from goodgain.measures.names import ARROWS, parse_measures
+from goodgain.measures.ranked import find_direction
 from goodgain.notebook_tables import show_controls
 
 __all__ = [
@@ -167,7 +168,7 @@ def add_arrow(measure: str, better: str | None) -> str:
 def label_measure(ax: Axes, measure: str, queries: int) -> None:
     """Name a measure on the y axis, with its better direction and the number of queries that it is a mean over."""
     (parsed,) = parse_measures(measure, complete=False)  # AvgGain, which is a value of one iteration, has a curve too
-    name = add_arrow(measure, direction(parsed))
+    name = add_arrow(measure, find_direction(parsed))
     name_values(ax, f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}")
 
 
