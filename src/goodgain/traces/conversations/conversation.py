@@ -16,6 +16,7 @@ __all__ = [
     "find_message_key",
     "find_messages",
     "find_query_id",
+    "find_record_id",
     "has_messages",
     "is_message_list",
     "message_text",
@@ -29,6 +30,8 @@ _MESSAGE_KEYS = (
     *("completion", "transcript", "rollout", "response", "output", "steps"),
 )
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
+#: How the ids of answers begin, which are no ids of queries.
+_ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
 #: A count above this is damaged, as no answer takes so many searches.
 _MAX_SEARCHES = 1000
 
@@ -219,3 +222,11 @@ def find_query_id(metadata: Any, at: str) -> str | None:
         if value not in (None, ""):
             raise unexpected_value(f"{format_place(at)}, {key}", "an id (text or a whole number)", describe(value))
     return None
+
+
+def find_record_id(record: Any) -> str | None:
+    """Return the id of a record that holds a conversation, as data sets have; None for ids of a model's answers."""
+    value = record.get("id") if isinstance(record, dict) else None
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or str(value).startswith(_ANSWER_IDS):
+        return None
+    return str(value) or None

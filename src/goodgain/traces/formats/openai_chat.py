@@ -14,6 +14,7 @@ from goodgain.traces.conversations.conversation import (
     Conversation,
     count_hosted_searches,
     find_messages,
+    find_record_id,
     has_messages,
     message_text,
 )
@@ -159,7 +160,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     for index, message in enumerate(messages):
         _read_message(source, conversation, message, f"{messages_at}/{index}", model)
     _add_unlogged_searches(conversation, record, conversation.hosted, at)
-    trace = conversation.trace(at, value)
+    trace = conversation.trace(at, value, query_id=find_record_id(record))
     trace.tag = _name_system([model])
     return trace
 

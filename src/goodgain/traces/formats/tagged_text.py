@@ -15,6 +15,7 @@ from goodgain.traces.conversations.conversation import (
     Conversation,
     find_message_key,
     find_messages,
+    find_record_id,
     has_messages,
     is_message_list,
     message_text,
@@ -77,8 +78,6 @@ _TEXT_FIELDS = (
     "gen_text_store",
     "Output",
 )
-#: How the ids of answers begin, which are no ids of queries.
-_ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
 #: The tool's name in a call that is not quite JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 
@@ -150,13 +149,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
             raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
         trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
         trace.record = value
-        record_id = value.get("id")
-        if (
-            isinstance(record_id, (str, int))
-            and not isinstance(record_id, bool)
-            and not str(record_id).startswith(_ANSWER_IDS)
-        ):
-            trace.query_id = str(record_id) or None
+        trace.query_id = find_record_id(value)
         return trace
     messages, messages_at = find_messages(value, at)
     reader = _SpeechReader(source)
