@@ -42,6 +42,10 @@ class Summary(msgspec.Struct):
     first_unknown: str = ""
     blank: int = 0
     first_blank: str = ""
+    unread: int = 0
+    searches_with_unread: int = 0
+    first_unread: str = ""
+    formats: Counter[str] = msgspec.field(default_factory=Counter)
     unparsed_queries: int = 0
     unparsed_iterations: int = 0
     calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
@@ -83,6 +87,13 @@ class Summary(msgspec.Struct):
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
+    def count_unread(self, number: int, at: str) -> None:
+        """Count what looks like results in the output of one search, and was not read; `at` is the search's place."""
+        if number:
+            self.unread += number
+            self.searches_with_unread += 1
+            self.first_unread = self.first_unread or at
+
     def __str__(self) -> str:
         lines = [
             f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
@@ -92,6 +103,8 @@ class Summary(msgspec.Struct):
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
+        if self.formats:
+            lines.insert(1, f"traces by format: {_format_counts(self.formats)}")
         if any(self.systems):
             lines.append(f"queries by system: {_format_counts(self.systems)}")
         if self.without_search:
@@ -116,6 +129,12 @@ class Summary(msgspec.Struct):
                 f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
                 f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
                 "missing"
+            )
+        if self.unread:
+            notice(
+                f"{self.searches_with_unread} searches have {self.unread} objects or addresses in their output that look "
+                f"like results and stand in no list that was read, the first at {self.first_unread}: they are not among the "
+                "results; read such output with parse= if they belong there"
             )
         if self.blank:
             notice(

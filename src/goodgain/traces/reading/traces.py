@@ -263,6 +263,7 @@ class _BatchBuilder:
         searches = sum(counted.searches.values()) - before
         if searches and self.options.iteration is None and trace_format.iteration == "call":
             counted.calls_as_iterations[trace_format.name] += searches
+        counted.formats[trace_format.name] += 1
         if skip:
             self.summary.add(counted)
         for query, (query_id, kind) in zip(queries, named, strict=True):
