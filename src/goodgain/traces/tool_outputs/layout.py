@@ -60,14 +60,14 @@ class Layout(Generic[Given, Found]):
         written_by: who writes it.
         example: an output in this layout with two results.
         read: returns what it found, or None for output in another layout.
-        has_prose: the text around the list is known to be prose, whose links are not results.
+        has_other_links: it is known to hold links that are not results: in a model's prose, or in whole pages.
     """
 
     name: str
     written_by: str
     example: str
     read: Callable[[Given], Found | None]
-    has_prose: bool = False
+    has_other_links: bool = False
 
 
 class Link(NamedTuple):
@@ -180,7 +180,7 @@ def split_entries(
 
 
 def read_entry(rank: int, entry: Entry) -> Result:
-    """Make a result of an entry whose lines are an address, notes such as the date, and the snippet, in this order."""
+    """Make a result of an entry whose lines are the snippet, with the address and notes such as the date around it."""
     url, fields = entry.url, []
     lines = entry.lines
     first = 0
@@ -194,9 +194,14 @@ def read_entry(rank: int, entry: Entry) -> Result:
             break
         first += 1
     last = len(lines)
-    while last > first + 1 and (not lines[last - 1].strip() or (note := _read_note(lines[last - 1].strip()))):
-        if lines[last - 1].strip() and note:
+    while last > first + 1:
+        line = lines[last - 1].strip()
+        if url is None and (address := find_address(line)):
+            url = address
+        elif note := _read_note(line):
             fields.append(note)
+        elif line:
+            break
         last -= 1
     body = [line.strip() for line in lines[first:last]]
     if body and (label := _SNIPPET_LABEL.match(body[0])):

@@ -17,8 +17,8 @@ __all__ = ["NOTATIONS", "Written"]
 #: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
 _MAX_PYTHON = 1 << 20
 _MAX_NESTING = 60
-#: The words of Python's notation: strings, numbers, names, signs. What else a text has
-#: makes it another notation, such as JSON's `\\/` in a string.
+#: The words of Python's notation: strings, numbers, names, signs. What else a text has makes it another notation, such
+#: as JSON's `\\/` in a string.
 _PYTHON_WORD = re.compile(
     r"""\s+
       | b?'(?:[^'\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'
@@ -28,6 +28,7 @@ _PYTHON_WORD = re.compile(
     re.VERBOSE,
 )
 _PYTHON_START = re.compile(r"[\[{(]|[A-Za-z_][\w.]{0,80}\((?![\s)])")
+_FIELD_START = re.compile(r"[A-Za-z_]\w{0,80}=[\[{]")
 _CONSTANTS = {"None": None, "True": True, "False": False, "nan": None, "inf": None}
 _FENCE = re.compile(r"^[ \t]{0,3}```(?:json|JSON|jsonl|python)?[ \t]*$", re.MULTILINE)
 #: Where a value behind prose may begin: at the beginning of a line, or behind a colon; and how JSON begins there.
@@ -49,6 +50,8 @@ def _read_python(text: str) -> Written | None:
 
     The text is checked word by word before it is parsed, so that only brackets nest, and not deep.
     """
+    if _FIELD_START.match(text):
+        text = f"Printed({text})"  # pydantic prints the fields of an object without its name
     # pymilvus prints `data: [...]`, and what the search cost behind it.
     text = text.removeprefix("data: ").partition(",extra_info: ")[0] if text.startswith("data: [") else text
     if _PYTHON_START.match(text) is None or len(text) > _MAX_PYTHON or not _is_python_notation(text):

@@ -181,7 +181,7 @@ class _OutputReader:
         """Read a text in the first layout that knows it, or the value in it."""
         for layout in LAYOUTS:
             if results := layout.read(text):
-                if not layout.has_prose:
+                if not layout.has_other_links:
                     self.unread += find_unread_addresses(text, results)
                 return _make_outcome(self.set_type(results))
         for notation in NOTATIONS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs.key_names import make_key_plan, normalise_key
-from goodgain.traces.tool_outputs.layout import find_address
+from goodgain.traces.tool_outputs.layout import find_address, split_number
 from goodgain.traces.tool_outputs.wrappers import PICTURE_LISTS
 
 __all__ = ["find_unread", "find_unread_addresses"]
@@ -23,7 +23,11 @@ _NO_RESULTS = {
 }
 #: Bounds of the search for objects that no list holds: hostile values are wide and deep.
 _MAX_NODES, _MAX_DEPTH = 20_000, 8
-_URL = re.compile(r"https?://[^\s<>\"')\]]+")
+_URL = re.compile(r"https?://[^\s<>\"']+")
+#: Signs that end a sentence or a bracket rather than an address.
+_AFTER_URL = ").,;:]*"
+#: The form of a line with an address that is not a Markdown link.
+_BARE = "bare"
 
 
 def find_unread(item: dict[str, Any], read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
@@ -66,32 +70,43 @@ def _find_address(item: dict[str, Any], *, in_list: bool) -> str | None:
     return None
 
 
-def find_unread_addresses(text: str, results: Iterable[Result]) -> Iterator[str]:
+def find_unread_addresses(text: str, results: list[Result]) -> Iterator[str]:
     """Yield the addresses in a text that no result covers.
 
-    These are the addresses in lines that belong to no result, and those that stand alone on a line, also within what
-    was read as a snippet, as the next result of a list would. Other addresses in snippets are links of pages.
+    These are the addresses that no result holds and that stand in a line without a result's own address; and those that
+    stand alone on a line, as a further result would, also within a snippet: Markdown links only if results stand on lines
+    of the same form, as pages have many. Other addresses in snippets are links of pages.
     """
     if "://" not in text:
         return
-    covered: set[str] = set()
+    addresses = {name for result in results for name in (result.url, result.doc_id) if name}
+    covered = set(addresses)
     for result in results:
         for part in (result.snippet, result.title, *(value for _, value in result.fields)):
-            if part:
-                covered.update(line.strip() for line in part.splitlines())
-    addresses = {result.url for result in results} | {result.doc_id for result in results}
-    for line in text.splitlines():
-        if "://" not in line or not (stripped := line.strip()):
+            if part and "://" in part:
+                covered.update(map(_strip_sentence, _URL.findall(part)))
+    lines = [line for line in text.splitlines() if "://" in line]
+    alone = [_split_form(line) for line in lines]
+    forms = {form for form, address in alone if address in addresses}
+    for line, (form, address) in zip(lines, alone, strict=True):
+        if address is not None and (form in forms or form == _BARE):
+            if address not in addresses:
+                yield address
             continue
-        alone = find_address(stripped)
-        found = [alone] if alone is not None else _URL.findall(stripped)
-        if not addresses.isdisjoint(found):
-            continue
-        if alone is not None or covered.isdisjoint((stripped, *_tails(stripped))):
-            yield from found
+        found = _URL.findall(line)
+        if addresses.isdisjoint(found) and addresses.isdisjoint(url[:-1] for url in found):
+            yield from (url for url in map(_strip_sentence, found) if url not in covered)
 
 
-def _tails(line: str) -> Iterator[str]:
-    """Yield what follows the label or number of a line."""
-    yield line.partition(": ")[2].strip()
-    yield line.partition(" ")[2].strip()
+def _split_form(line: str) -> tuple[str, str | None]:
+    """Return the form of a line that holds an address and nothing else, and the address: None for another line."""
+    number, text = split_number(line)
+    address = find_address(text)
+    if address is None or not text.startswith("["):
+        return _BARE, address
+    return line.lstrip()[:1] if number is None else "number", address
+
+
+def _strip_sentence(url: str) -> str:
+    """Return an address without the signs that end a sentence or a bracket."""
+    return url.rstrip(_AFTER_URL)

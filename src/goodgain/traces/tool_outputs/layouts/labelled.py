@@ -190,7 +190,7 @@ TAVILY: Layout[str, Any] = Layout(
     "Title: On dunes\nURL: https://a.example/1\nContent: Sand that moves.\n\n"
     "Title: On lakes\nURL: https://b.example/2\nContent: Water that stays.",
     _read_tavily,
-    has_prose=True,
+    has_other_links=True,
 )
 WIKIPEDIA: Layout[str, Any] = Layout(
     "pages with a summary",
@@ -204,4 +204,5 @@ JINA: Layout[str, Any] = Layout(
     "[1] Title: On dunes\n[1] URL Source: https://a.example/1\n[1] Description: Sand that moves.\n\n"
     "[2] Title: On lakes\n[2] URL Source: https://b.example/2\n[2] Description: Water that stays.",
     _read_jina,
+    has_other_links=True,
 )

@@ -132,7 +132,7 @@ CLAUDE_CODE: Layout[str, Any] = Layout(
     'Links: [{"title":"On dunes","url":"https://a.example/1"},{"title":"On lakes","url":"https://b.example/2"}]\n\n'
     "Dunes move [as seen](https://c.example).",
     _read_claude_code,
-    has_prose=True,
+    has_other_links=True,
 )
 GEMINI_CLI: Layout[str, Any] = Layout(
     "sources of Gemini CLI",
@@ -140,7 +140,7 @@ GEMINI_CLI: Layout[str, Any] = Layout(
     'Web search results for "sand":\n\nDunes move [1], lakes stay [2].\n\n'
     "Sources:\n[1] On dunes (https://a.example/1)\n[2] On lakes (https://b.example/2)",
     _read_gemini_cli,
-    has_prose=True,
+    has_other_links=True,
 )
 CODEX: Layout[str, Any] = Layout(
     "hits of Codex",

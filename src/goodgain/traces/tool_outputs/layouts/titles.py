@@ -18,8 +18,8 @@ from goodgain.traces.tool_outputs.layout import (
 
 __all__ = ["NUMBERED_TITLES", "PARAGRAPHS"]
 
-#: The address stands among so many lines with text below its title.
-_LINES_TO_ADDRESS = 2
+#: An address is looked for in so many lines below its title.
+_LINES_TO_ADDRESS = 12
 #: Signs between a title and the address behind it.
 _BEFORE_ADDRESS = " \t:-–—|(<"
 
@@ -79,14 +79,12 @@ def _find_closing(address: str) -> int:
 
 
 def _has_address_below(lines: list[str], index: int) -> bool:
-    seen = 0
-    for line in lines[index + 1 : index + 2 + 2 * _LINES_TO_ADDRESS]:
-        if line.strip():
-            if find_address(line):
-                return True
-            seen += 1
-            if seen == _LINES_TO_ADDRESS:
-                return False
+    """Return whether an address stands below a title, before the next numbered line: at once, or behind a short text."""
+    for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
+        if find_address(line):
+            return True
+        if split_number(line)[0] is not None:
+            return False
     return False
 
 
