@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, open_plain
-from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, read_head
-from goodgain.traces.reading.known_formats import Format, detect_format, get_format
+from goodgain.traces.reading.known_formats import detect_format, get_format
 
-__all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks", "read_head_and_format"]
+__all__ = ["Paths", "Piece", "Task", "find_trace_files", "plan_tasks"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -69,12 +68,6 @@ def find_trace_files(paths: Paths) -> list[Path]:
     return found
 
 
-def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
-    """Read the head of a file, and return it with the format named, or with the one that claims the file."""
-    head = read_head(path)
-    return head, detect_format(path, head) if name == "auto" else get_format(name)
-
-
 def plan_tasks(files: list[Path], format_name: str, *, apart: bool) -> Iterator[Task]:
     """Yield the tasks: small files together, large ones alone and, if pieces are read `apart`, in pieces."""
     pieces: list[Piece] = []
@@ -101,8 +94,11 @@ def _split_file(path: Path, format_name: str) -> Iterator[Piece] | None:
     """Return the pieces of a file whose lines are traces; None if one process has to read all of it."""
     if compression(path) is not None:  # a compressed file has no place at which reading could begin in the middle
         return None
-    head, found = read_head_and_format(path, format_name)
-    if head.kind != "jsonl" or not found.independent(head):
+    head = read_head(path)
+    if head.kind != "jsonl":
+        return None
+    found = detect_format(path, head) if format_name == "auto" else get_format(format_name)
+    if not found.independent(head):
         return None
     return _split_lines(path, found.name)
 
