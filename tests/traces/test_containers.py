@@ -1,5 +1,7 @@
 """Archives of logs and streams of events: read through the same door as files, bounded, and never to half an answer."""
 
+# ruff: noqa: E501  # events are easier to read an item a line
+
 from __future__ import annotations
 
 import gzip
