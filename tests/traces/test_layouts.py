@@ -17,9 +17,10 @@ from goodgain.traces.tool_outputs.layouts import LAYOUTS
 from goodgain.traces.tool_outputs.notations import NOTATIONS
 from goodgain.traces.tool_outputs.readers import Outcome, read_output
 from goodgain.traces.tool_outputs.shapes import HIT_SHAPES, OBJECT_SHAPES
+from goodgain.traces.tool_outputs.wrappers import LIST_KEYS
 from tests.support.counts import how_many
 
-from .layout_writers import WRITERS, Page, make_pages
+from .layout_writers import WRITERS, make_pages
 from .mutations import mutated
 
 EVERY: dict[str, Layout[Any, Any]] = {
@@ -103,11 +104,6 @@ def _is_list_emptied(text: str) -> bool:
     return "[]" in text
 
 
-def _grown(name: str, pages: int) -> Any:
-    one = Page("d", "https://a.example", "T", "Text. " * 5)
-    return WRITERS[name][0]([one._replace(url=f"https://a.example/{number}") for number in range(pages)])
-
-
 # The page of the docs
 
 
@@ -119,11 +115,13 @@ def _describe(layout: Layout[Any, Any]) -> str:
 
 
 def _make_parts() -> str:
+    keys = ", ".join(f"`{key}`" for key in LIST_KEYS)
+    under = f"## Lists under a key\n\nThe best first, compared without case and signs: {keys}.\n\n"
     titles = {"Text": LAYOUTS, "Values in text": NOTATIONS, "Objects": OBJECT_SHAPES, "Lists of objects": HIT_SHAPES}
-    return "\n".join(f"## {title}\n\n" + "\n".join(map(_describe, group)) for title, group in titles.items())
+    return under + "\n".join(f"## {title}\n\n" + "\n".join(map(_describe, group)) for title, group in titles.items())
 
 
-_MARK = "<!-- The rest of this page is written by `python tests/traces/test_layouts.py`. -->\n\n"
+_MARK = "<!-- The rest of this page is written by `python -m tests.traces.test_layouts`. -->\n\n"
 
 
 def test_the_page_lists_every_layout_as_it_is_declared() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_the_message_describes_the_file_and_names_near_formats_and_the_way_out(n
     for form in formats():
         assert form in said
     if near:
-        pytest.raises(InputError, read_traces, tmp_path / name).match(f"the nearest are .*{near}")
+        assert re.search(f"the nearest are .*{near}", said)
 
 
 #: Formats whose keys are their own; those of a chat stand in the logs of many formats.
