@@ -35,6 +35,8 @@ _NUMBER = re.compile(r"(?:#{1,6} )?\*{0,2}[\[(]?(?P<n>\d{1,4})[.)\]](?:\*\*)?[ \
 #: Signs that may stand before a line of a list.
 _BULLET = re.compile(r"[-*•+] {1,4}(?=\S)")
 _URL = re.compile(r"(?:https?|ftp|ref|file|s3|gs)://[^\s<>\"]+")
+#: What may end the address of a Markdown link.
+_URL_MARK, _SPACE = re.compile(r"[()\s]"), re.compile(r"\s")
 #: `URL: `, `Link - `, `**Source:** ` before an address.
 _ADDRESS_LABEL = re.compile(
     r"\*{0,2}(?:URL|Link|Source|Source URL|URL Source|Address|Href|Web)\*{0,2} ?[:=-]\*{0,2} {0,4}", re.I
@@ -100,17 +102,17 @@ def find_link(text: str) -> Link | None:
     if start < 0:
         return None
     depth, end = 0, -1
-    for at in range(start + 1, len(text)):
-        sign = text[at]
-        if sign.isspace():
+    for mark in _URL_MARK.finditer(text, start + 1):
+        sign = mark.group()
+        if sign not in "()":
             break
-        depth += (sign == "(") - (sign == ")")
+        depth += 1 if sign == "(" else -1
         if depth == 0:
-            end = at
+            end = mark.start()
             break
     if end < 0:
         end = len(text) - 1  # `(` without its `)` in an address that ends the line
-        if text[end] != ")" or any(map(str.isspace, text[start + 2 : end])):
+        if text[end] != ")" or _SPACE.search(text, start + 2, end):
             return None
     url = text[start + 2 : end]
     return Link(text[1:start].strip(), url, text[end + 1 :]) if url else None

@@ -36,6 +36,8 @@ def find_unread(item: dict[str, Any], read: list[Any], *, lists_only: bool = Fal
     An object looks like one if it has a URL and a title or text or, in a list, an id and a title or text. In a result
     itself only lists are looked at (`lists_only`): its other inner objects say more of the same document.
     """
+    if lists_only and not any(type(value) is list and value and type(value[0]) is not str for value in item.values()):
+        return
     kinds = list if lists_only else (list, dict)
     skipped = {id(inner) for inner in read}
     todo = [(value, 0, False) for key, value in item.items() if isinstance(value, kinds) and _may_hold(key, value)]
@@ -85,16 +87,18 @@ def find_unread_addresses(text: str, results: list[Result]) -> Iterator[str]:
         for part in (result.snippet, result.title, *(value for _, value in result.fields)):
             if part and "://" in part:
                 covered.update(map(_strip_sentence, _URL.findall(part)))
-    lines = [line for line in text.splitlines() if "://" in line]
-    alone = [_split_form(line) for line in lines]
-    forms = {form for form, address in alone if address in addresses}
-    for line, (form, address) in zip(lines, alone, strict=True):
-        if address is not None and (form in forms or form == _BARE):
+    lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
+    forms: set[str] | None = None
+    for line, found in lines:
+        if addresses.issuperset(found):
+            continue
+        form, address = _split_form(line)
+        if address is not None and form != _BARE and forms is None:
+            forms = {form for form, address in (_split_form(line) for line, _ in lines) if address in addresses}
+        if address is not None and (form == _BARE or (forms and form in forms)):
             if address not in addresses:
                 yield address
-            continue
-        found = _URL.findall(line)
-        if addresses.isdisjoint(found) and addresses.isdisjoint(url[:-1] for url in found):
+        elif addresses.isdisjoint(found) and addresses.isdisjoint(url[:-1] for url in found):
             yield from (url for url in map(_strip_sentence, found) if url not in covered)
 
 
