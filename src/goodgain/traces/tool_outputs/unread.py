@@ -90,15 +90,15 @@ def find_unread_addresses(text: str, results: list[Result]) -> Iterator[str]:
     lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
     forms: set[str] | None = None
     for line, found in lines:
-        if addresses.issuperset(found):
-            continue
+        if any(url in addresses or url[:-1] in addresses or _strip_sentence(url) in addresses for url in found):
+            continue  # a line of a result
         form, address = _split_form(line)
         if address is not None and form != _BARE and forms is None:
             forms = {form for form, address in (_split_form(line) for line, _ in lines) if address in addresses}
         if address is not None and (form == _BARE or (forms and form in forms)):
             if address not in addresses:
                 yield address
-        elif addresses.isdisjoint(found) and addresses.isdisjoint(url[:-1] for url in found):
+        else:
             yield from (url for url in map(_strip_sentence, found) if url not in covered)
 
 
