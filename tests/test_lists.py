@@ -28,6 +28,8 @@ from tests.traces.logs import WRITERS
 #: The trace formats, by their files: a file that cannot be imported is listed too.
 FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
 FIXTURES = Path("tests/traces/fixtures")
+#: Pages on traces that are not about one format.
+GENERAL_PAGES = {"README", "tool_outputs", "your_own_agent"}
 
 
 def same_names(declared: Iterable[str], listed: Iterable[str], absent: str, left_over: str) -> None:
@@ -165,7 +167,7 @@ def test_every_trace_format_has_its_counts_expected_in_some_fixture() -> None:
 def test_every_trace_format_has_a_page() -> None:
     same_names(
         FORMATS,
-        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem != "README"),
+        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem not in GENERAL_PAGES),
         "docs/traces/{0}.md does not exist: write where its iterations come from, what it loses and its query ids",
         "docs/traces/{0}.md is about {0}, which is not a format: remove it",
     )

@@ -109,7 +109,7 @@ def _is_exchange(record: Any) -> bool:
 def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
-    request, response = record["request"], record["response"]
+    request, response = split_exchange(record) or ({}, {})
     messages = expect_list(request["messages"], f"{at}/request/messages")
     return Exchange(messages, f"{at}/request/messages", [response], f"{at}/response")
 

@@ -84,6 +84,8 @@ _RESPONSE_FIELDS = {
     *("choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results", "timings"),
     *("x_groq", "usage_breakdown", "time_info", "prompt_logprobs", "kv_transfer_params", "request_id"),
 }
+#: What an answer of the API calls itself.
+_ANSWER = "chat.completion"
 #: Special tokens with which some models search in the text of their messages.
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
@@ -101,6 +103,8 @@ def sniff(head: FileHead) -> bool:
 def _is_chat(record: Any) -> bool:
     if isinstance(record, dict) and ("samples" in record or "tool_call_counts" in record):
         return False
+    if isinstance(record, dict) and record.get("object") == _ANSWER and "choices" in record:
+        return True
     if has_messages(record, _is_of_other_format):
         return False
     return has_messages(record, _is_message)
@@ -153,9 +157,12 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    messages, messages_at = find_messages(value, at)
-    conversation = Conversation()
     record = value if isinstance(value, dict) else {}
+    if "choices" in record and "messages" not in record:
+        messages, messages_at = [_read_answer_message(record, at)], f"{at}/choices"
+    else:
+        messages, messages_at = find_messages(value, at)
+    conversation = Conversation()
     model = record.get("model")
     for index, message in enumerate(messages):
         _read_message(source, conversation, message, f"{messages_at}/{index}", model)
@@ -176,15 +183,20 @@ def _is_exchange(record: Any) -> bool:
 def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
-    request, response = record["request"], record["response"]
-    answers = expect_list(response["choices"], f"{at}/response/choices")
-    first = expect_object(answers[0], f"{at}/response/choices/0") if answers else {}
-    message = expect_object(first.get("message"), f"{at}/response/choices/0/message")
+    request, response = split_exchange(record) or ({}, {})
+    message = _read_answer_message(response, f"{at}/response")
     messages = expect_list(request["messages"], f"{at}/request/messages")
     return Exchange(
         messages, f"{at}/request/messages", [message], f"{at}/response/choices",
         response=response, response_at=f"{at}/response",
     )  # fmt: skip
+
+
+def _read_answer_message(answer: dict[str, Any], at: str) -> dict[str, Any]:
+    """Return the message of the first choice of an answer."""
+    choices = expect_list(answer["choices"], f"{at}/choices")
+    first = expect_object(choices[0], f"{at}/choices/0") if choices else {}
+    return expect_object(first.get("message"), f"{at}/choices/0/message")
 
 
 def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:

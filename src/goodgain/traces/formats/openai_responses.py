@@ -143,7 +143,7 @@ def _is_exchange(record: Any) -> bool:
 def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
-    request, response = record["request"], record["response"]
+    request, response = split_exchange(record) or ({}, {})
     messages = [item for item, _ in _read_input(request["input"], f"{at}/request/input")]
     answer = expect_list(response["output"], f"{at}/response/output")
     previous = expect_id(request.get("previous_response_id"), f"{at}/request/previous_response_id")

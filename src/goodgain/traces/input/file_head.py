@@ -19,8 +19,9 @@ _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that do not hold text, by their first bytes; they are named in the error.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
-#: A line of a stream of server-sent events.
-_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
+#: The beginning of a stream of server-sent events, and of a piece of an answer in it.
+_EVENTS, _EVENT_DATA = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S"), re.compile(rb"^data: ?\{", re.MULTILINE)
+_EVENT_TYPE = re.compile(rb'"type": ?"([\w.-]{1,40})"')
 #: An error names at most this many keys, and this many characters of each.
 _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
@@ -43,14 +44,14 @@ class FileHead:
 
     @cached_property
     def kind(self) -> str:
-        """What the file holds: `json` (one value), `jsonl` (a value a line), `table`, `zip` or `text`."""
+        """What the file holds: `json` (one value), `jsonl` (a value a line), `table`, `zip`, `events` (a stream) or `text`."""
         if self.rows is not None:
             return "table"
         if self.raw.startswith(_ZIP_SIGNATURE):
             return "zip"
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
-            return "text"
+            return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
         if self.name.lower().endswith(JSON_LINES):
             return "jsonl"
         # The name does not say it: several lines are JSON Lines if the first is a whole value by itself.
@@ -111,18 +112,33 @@ class FileHead:
         return found
 
     @property
+    def is_binary(self) -> bool:
+        """Whether the file begins as one that holds no text."""
+        return self.raw.startswith(tuple(_BINARY_FORMATS))
+
+    @property
     def description(self) -> str:
-        """What the file holds, for an error: `jsonl, objects with the keys type, message, sessionId`."""
+        """What the file holds, for an error: `JSON Lines of objects with the keys type, message, sessionId`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
-            return f"{self.kind}, objects with the keys {keys}"
+            if self.kind == "jsonl":
+                return f"JSON Lines of objects with the keys {keys}"
+            of = "a JSON list of objects" if isinstance(self.value, list) else "a JSON object"
+            return f"{of} with the keys {keys}"
         for start, name in _BINARY_FORMATS.items():
             if self.raw.startswith(start):
                 return name
-        if self.kind == "text" and _EVENTS.match(self.raw):
-            return "text, a stream of server-sent events"
-        return self.kind
+        if self.kind == "events":
+            names = dict.fromkeys(name.decode("utf-8", "replace") for name in _EVENT_TYPE.findall(self.raw))
+            shown = ", ".join([*names][:_SHOWN_KEYS])
+            return "a stream of server-sent events" + (f" of the types {shown}" if shown else "")
+        if self.kind == "text":
+            line = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
+            return f"text that begins with {line[:_SHOWN_KEY]!r}"
+        return {"json": "JSON", "jsonl": "JSON Lines", "zip": "a zip archive"}[self.kind] + (
+            " without objects" if self.kind != "zip" else ""
+        )
 
     @cached_property
     def text(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 import zstandard
@@ -21,14 +22,17 @@ from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
-__all__ = ["ENDINGS", "Source", "base_name", "read_head"]
+__all__ = ["ENDINGS", "ZIP_ZSTD", "Opener", "Source", "base_name", "read_head", "read_member"]
+
+#: Opens the bytes of a log, which may stand in an archive.
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: How the names of files of traces end, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval", ".parquet", ".db", ".sqlite")
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
 #: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
 PARQUET, _HEAD_ROWS = b"PAR1", 200
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
-_ZIP_ZSTD, _ZIP_HEADER = 93, 30
+ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _MAX_BYTES = 1 << 30
 #: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
@@ -52,9 +56,9 @@ def base_name(path: Path) -> str:
     return name[: len(name) - len(ending)] or name
 
 
-def read_head(path: Path) -> FileHead:
-    """Read the first 256 KiB of a file."""
-    with open_stream(path) as file:
+def read_head(path: Path, opener: Opener | None = None) -> FileHead:
+    """Read the first 256 KiB of a file; `opener` opens it where it does not stand at its path."""
+    with open_stream(path) if opener is None else opener() as file:
         raw = file.read(HEAD_SIZE + 1)
     if raw.startswith(PARQUET):
         return FileHead(path.name, raw[:HEAD_SIZE], whole=False, rows=_read_rows(path, _HEAD_ROWS))
@@ -76,9 +80,11 @@ def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
     return frame.to_dicts()
 
 
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
-    if info.compress_type != _ZIP_ZSTD or archive.fp is None:
+    if info.file_size > _MAX_BYTES:
+        raise InputError(f"{archive.filename}: {info.filename} in it is larger than 1 GiB; split the log")
+    if info.compress_type != ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
     archive.fp.seek(info.header_offset)
     header = archive.fp.read(_ZIP_HEADER)
@@ -119,7 +125,7 @@ class Source:
         self, path: Path, head: FileHead, summary: Summary, *,
         citations: bool = False, reranked: bool = False, costs: bool = False, skip: bool = False,
         is_search: ToolPredicate = is_search_tool,
-        span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
+        span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1, opener: Opener | None = None,
     ) -> None:  # fmt: skip
         self.path = path
         self.head = head
@@ -129,6 +135,7 @@ class Source:
         self.costs = costs
         self.is_search = is_search
         self.bytes_read = 0
+        self._open = partial(open_stream, path) if opener is None else opener
         self._unknown: list[UnknownItem] = []
         self._skip = skip
         self._span = span
@@ -163,7 +170,7 @@ class Source:
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self._span or (0, None)
-        with open_stream(self.path) as file:
+        with self._open() as file:
             if start:
                 file.seek(start)
             while end is None or start + self.bytes_read < end:
@@ -188,7 +195,7 @@ class Source:
 
     def bytes(self) -> bytes:
         """Read the whole file."""
-        with open_stream(self.path) as file:
+        with self._open() as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise InputError(
@@ -210,9 +217,7 @@ class Source:
                 for info in sorted(archive.infolist(), key=lambda info: info.filename):
                     if not info.filename.endswith(".json"):
                         continue
-                    if info.file_size > _MAX_BYTES:
-                        raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
-                    yield loads(_read_member(archive, info)), info.filename
+                    yield loads(read_member(archive, info)), info.filename
         except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
         except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:

@@ -23,8 +23,9 @@ from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.reading.nearest_formats import describe_unclaimed
 
-__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format"]
+__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format", "is_claimed"]
 
 GROUP = "goodgain.traces"
 
@@ -107,10 +108,13 @@ def detect_format(path: Path, head: FileHead) -> Format:
         raise InputError(f"{path}: could be {names}; say which with format=")
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
-    raise InputError(
-        f"{path}: is in no known trace format (it looks like {head.description}); give its format with format= "
-        f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
-    )
+    raise InputError(describe_unclaimed(path, head, known))
+
+
+def is_claimed(name: str, head: FileHead) -> bool:
+    """Return whether a file is claimed by the format of a name or, for `auto`, by any."""
+    known = [*formats().values()] if name == "auto" else [get_format(name)]
+    return any(_is_claimed_by(found, Path(head.name), head) for found in known)
 
 
 def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
