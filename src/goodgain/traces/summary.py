@@ -122,7 +122,7 @@ class Summary(msgspec.Struct):
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
-        if len(self.formats) > 1:
+        if self.formats:
             lines.insert(1, f"traces by format: {_format_counts(self.formats)}")
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})

@@ -122,6 +122,8 @@ class FileHead:
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
+            if self.kind == "table":
+                return f"a table with the columns {keys}"
             if self.kind == "jsonl":
                 return f"JSON Lines of objects with the keys {keys}"
             of = "a JSON list of objects" if isinstance(self.value, list) else "a JSON object"
