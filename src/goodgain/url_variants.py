@@ -19,10 +19,11 @@ from goodgain.schema import RUN
 
 __all__ = ["warn_of_url_variants"]
 
-#: At most so many unjudged URLs are looked at, and at most twice as many judged ones beside them: parsing one takes 2 µs.
-_SAMPLE = 2_500
-#: Of a large file of text, so many pieces of this size are read, about 100 lines each.
-_PIECES, _PIECE = 16, 2**14
+#: At most so many rows of a run are looked at, so many of their URLs without a judgment, and so many judged URLs beside
+#: them: to parse one takes 2 µs, and large runs must not take longer.
+_ROWS, _UNJUDGED, _JUDGED = 6_000, 1_500, 3_000
+#: Rows are taken from so many places; in a file, so many bytes at each.
+_PLACES, _BYTES = 16, 2**14
 
 
 def warn_of_url_variants(run: Run | RunFile, qrels: Qrels) -> None:
@@ -33,20 +34,19 @@ def warn_of_url_variants(run: Run | RunFile, qrels: Qrels) -> None:
     """
     judgments = qrels.frame.select("query_id", "doc_id")
     is_url = pl.col("doc_id").str.starts_with("http")
-    if not judgments.gather_every(max(judgments.height // _SAMPLE, 1)).select(is_url.any()).item():
+    if not judgments.gather_every(max(judgments.height // _ROWS, 1)).select(is_url.any()).item():
         return
-    if isinstance(run, RunFile) or not isinstance(run.frame, pl.DataFrame):
-        rows = _read_some_rows(run).filter(is_url)
-        judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
-    else:
-        judged = _choose_queries(judgments.filter(is_url))
-        chosen = judged["query_id"].unique()
-        rows = run.frame.select("query_id", "doc_id").filter(pl.col("query_id").is_in(chosen.implode())).filter(is_url)
+    rows = _read_some_rows(run).filter(is_url)
+    judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
+    if (every := -(-judged.height // _JUDGED)) > 1:  # fewer queries, chosen by a hash of their ids
+        chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)
+        judged = chosen if chosen.height else judged.filter(pl.col("query_id") == judged["query_id"][0])
+        rows = rows.join(judged, on="query_id", how="semi")
     unjudged = rows.unique(maintain_order=True).join(
         judged, on=["query_id", "doc_id"], how="anti", maintain_order="left"
     )
-    unjudged = _take_sample(unjudged)
-    pairs = list(_find_variants(unjudged, _take_sample(judged, 2 * _SAMPLE)))
+    unjudged = _take_sample(unjudged, _UNJUDGED)
+    pairs = list(_find_variants(unjudged, _take_sample(judged, 2 * _JUDGED)))
     if pairs:
         query_id, found, known = pairs[0]
         warn_once(
@@ -69,16 +69,7 @@ def _find_variants(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tup
             yield query_id, url, known[query_id, parsed.item]
 
 
-def _choose_queries(judgments: pl.DataFrame) -> pl.DataFrame:
-    """Return the judgments of some queries, chosen by a hash of their ids: about as many as the sample has."""
-    every = -(-judgments.height // _SAMPLE)
-    if every <= 1:
-        return judgments
-    chosen = judgments.filter(pl.col("query_id").hash(0) % every == 0)
-    return chosen if chosen.height else judgments.filter(pl.col("query_id") == judgments["query_id"][0])
-
-
-def _take_sample(rows: pl.DataFrame, size: int = _SAMPLE) -> pl.DataFrame:
+def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
     """Return rows, or of more than the size those whose documents have the least hashes."""
     if rows.height <= size:
         return rows
@@ -86,31 +77,49 @@ def _take_sample(rows: pl.DataFrame, size: int = _SAMPLE) -> pl.DataFrame:
 
 
 def _read_some_rows(run: Run | RunFile) -> pl.DataFrame:
-    """Return query_id and doc_id of some rows of a run that is not in memory."""
-    if isinstance(run, Run):
-        first = nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_SAMPLE)
+    """Return query_id and doc_id of some rows of a run: of all its parts if it is a frame in memory or a file of text."""
+    if isinstance(run, RunFile):
+        return _read_some_lines(run) if run.is_text else _read_first_rows(run)
+    if not isinstance(run.frame, pl.DataFrame):
+        first = nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)
         return collect(first).cast(pl.String)
-    if not run.is_text:
-        _, frame = next(table_blocks(run.path, RUN, rows=_SAMPLE, columns=run.columns))
-        return frame.select("query_id", "doc_id").head(_SAMPLE).cast(pl.String)
+    rows = run.frame.select("query_id", "doc_id")
+    if rows.height <= _ROWS:
+        return rows
+    size = _ROWS // _PLACES
+    return pl.concat([rows.slice(start, size) for start in _choose_places(rows.height, size)])
+
+
+def _choose_places(length: int, size: int) -> Iterator[int]:
+    """Yield where to begin in each of `_PLACES` equal parts of a length, by a hash that is the same every time."""
+    width = length // _PLACES
+    for number in range(_PLACES):
+        digest = hashlib.blake2b(f"{length} {number}".encode(), digest_size=8).digest()
+        yield number * width + int.from_bytes(digest, "big") % max(width - size, 1)
+
+
+def _read_first_rows(run: RunFile) -> pl.DataFrame:
+    """Return the first rows of a Parquet file."""
+    _, frame = next(table_blocks(run.path, RUN, rows=_ROWS, columns=run.columns))
+    return frame.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
+
+
+def _read_some_lines(run: RunFile) -> pl.DataFrame:
     fields = [fields for piece in _read_pieces(run) for line in piece if len(fields := line.split(None, 3)) > 3]
     columns = {"query_id": [_decode(line[0]) for line in fields], "doc_id": [_decode(line[2]) for line in fields]}
     return pl.DataFrame(columns, schema={"query_id": pl.String, "doc_id": pl.String})
 
 
 def _read_pieces(run: RunFile) -> Iterator[list[bytes]]:
-    """Yield the whole lines in pieces of a text file, at places that a hash of its size spreads over it."""
-    if compression(run.path) is not None:  # cannot be read from the middle
+    """Yield the whole lines in pieces of a text file; of a compressed one, which is read from its beginning, in one piece."""
+    if compression(run.path) is not None:
         with open_stream(run.path) as file:
-            yield file.read(_PIECES * _PIECE).split(b"\n")[:-1]
+            yield file.read(_PLACES * _BYTES).split(b"\n")[:-1]
         return
-    size = run.path.stat().st_size
-    width = size // _PIECES
     with open_plain(run.path) as file:
-        for number in range(_PIECES):
-            digest = hashlib.blake2b(f"{size} {number}".encode(), digest_size=8).digest()
-            file.seek(number * width + int.from_bytes(digest, "big") % max(width - _PIECE, 1))
-            yield file.read(_PIECE).split(b"\n")[1:-1]
+        for start in _choose_places(run.path.stat().st_size, _BYTES):
+            file.seek(start)
+            yield file.read(_BYTES).split(b"\n")[1:-1]
 
 
 def _decode(field: bytes) -> str:
