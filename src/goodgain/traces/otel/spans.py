@@ -15,7 +15,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.otel.vocabularies import translate
 
-__all__ = ["Attributes", "Span", "has_spans", "is_span", "read_nanoseconds", "read_spans"]
+__all__ = ["Attributes", "Span", "read_nanoseconds", "read_spans"]
 
 Attributes = dict[str, Any]
 
@@ -111,27 +111,6 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
         else:
             flat[f"{prefix}{key}"] = member
     return flat
-
-
-def has_spans(record: Any) -> bool:
-    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
-    if not isinstance(record, dict):
-        return False
-    held = record.get("spans", record.get("data"))
-    in_list = isinstance(held, list) and any(is_span(span) for span in held)
-    return "resourceSpans" in record or "resource_spans" in record or is_span(record) or in_list
-
-
-def is_span(record: Any) -> bool:
-    """Return whether an object is one span."""
-    if not isinstance(record, dict):
-        return False
-    context = record.get("context")
-    if isinstance(context, dict) and "span_id" in context:
-        return True
-    return ("spanId" in record or "span_id" in record or "context.span_id" in record) and (
-        "attributes" in record or "startTimeUnixNano" in record or "start_time" in record or "parent_id" in record
-    )
 
 
 def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
