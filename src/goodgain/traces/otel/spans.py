@@ -45,7 +45,7 @@ _SEARCH_ATTRIBUTES = re.compile(
 )
 #: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: Attributes nested deeper are dropped, so that reading hostile logs ends.
+#: Attributes nested deeper are dropped, and lists of spans nested deeper refused, so that reading hostile logs ends.
 _MAX_DEPTH = 20
 
 
@@ -119,10 +119,10 @@ def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
         yield _make_span(expect_object(raw, span_at), span_at, order, otlp=otlp)
 
 
-def _find_spans(value: Any, at: str) -> Iterator[tuple[Any, str, bool]]:
-    if isinstance(value, list):
+def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[Any, str, bool]]:
+    if isinstance(value, list) and depth:
         for index, member in enumerate(value):
-            yield from _find_spans(member, f"{at}/{index}")
+            yield from _find_spans(member, f"{at}/{index}", depth - 1)
         return
     record = expect_object(value, at)
     resources_key = next((key for key in ("resourceSpans", "resource_spans") if key in record), None)
