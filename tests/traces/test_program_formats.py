@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
-from goodgain.traces import Summary, read_traces
+from goodgain.traces import Summary, formats, read_traces
 
 from .conftest import by_iteration
 from .logs import docs
@@ -301,6 +301,15 @@ def test_tags_in_the_program_s_notes_are_no_calls(save: Callable[..., Path]) -> 
 
 
 # All
+
+
+@pytest.mark.parametrize("form", sorted(formats()))
+@pytest.mark.parametrize(
+    "log", ["[" * 998 + "]" * 998, '{"data":[' * 498 + "]}" * 498, '{"traces":[' * 498 + "]}" * 498]
+)
+def test_logs_nested_a_thousand_deep_are_an_error_and_no_crash(save: Callable[..., Path], form: str, log: str) -> None:
+    with pytest.raises(InputError, match=r"log\.json"):
+        read_traces(save(log), format=form)
 
 
 def test_a_folder_of_many_formats_is_read_and_the_summary_counts_each(tmp_path: Path) -> None:

@@ -47,8 +47,7 @@ def test_the_message_describes_the_file_and_names_near_formats_and_the_way_out(n
         assert re.search(f"the nearest are .*{near}", said)
 
 
-#: Formats whose keys are their own; those of a chat stand in the logs of many formats.
-#: Formats whose keys no other has: spans of OpenInference are taken for runs of LangSmith as well.
+#: Formats whose keys are their own; those of a chat stand in the logs of many formats, those of spans in two.
 _TELLING = [
     "anthropic",
     "atif",

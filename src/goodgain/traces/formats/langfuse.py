@@ -26,6 +26,8 @@ _KINDS = {
 _BY_NAME = {"SPAN", "EVENT"}
 #: Kinds of what a span does itself: one with any of these below it is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
+#: Lists and objects around observations nested deeper are refused, so that reading hostile logs ends.
+_MAX_DEPTH = 20
 _REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
 
 
@@ -63,18 +65,22 @@ def read(source: Source) -> Iterator[Trace]:
     return read_span_traces(source, spans, _REMEDY)
 
 
-def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], count: int) -> list[Span]:
+def _read_value(
+    source: Source, value: Any, at: str, trace: dict[str, Any], count: int, depth: int = _MAX_DEPTH
+) -> list[Span]:
     """Read observations out of a list, session, answer of the API, trace, or observation."""
+    if not depth:
+        raise unexpected_value(at, f"observations at most {_MAX_DEPTH} deep in lists and objects", value)
     if isinstance(value, list):
         found: list[Span] = []
         for index, member in enumerate(value):
-            found += _read_value(source, member, f"{at}/{index}", trace, count + len(found))
+            found += _read_value(source, member, f"{at}/{index}", trace, count + len(found), depth - 1)
         return found
     record = expect_object(value, at)
     for key in ("traces", "data"):
         if isinstance(record.get(key), list):
             session = {"sessionId": record.get("id")} if key == "traces" else {}
-            return _read_value(source, record[key], f"{at}/{key}", session, count)
+            return _read_value(source, record[key], f"{at}/{key}", session, count, depth - 1)
     if "observations" in record:
         members = expect_list(record["observations"], f"{at}/observations")
         if any(isinstance(one, str) for one in members):
@@ -83,7 +89,7 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], coun
                 "the list of traces has their ids only: get each trace, or export the observations",
             )  # fmt: skip
         whole = {**record, "sessionId": _get(record, "sessionId", "session_id") or trace.get("sessionId")}
-        return _read_value(source, members, f"{at}/observations", whole, count)
+        return _read_value(source, members, f"{at}/observations", whole, count, depth - 1)
     return [_read_observation(source, record, at, trace, count)]
 
 

@@ -7,18 +7,40 @@ that started before it under the same root; searches before the first model span
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.otel.searches import read_span_traces
-from goodgain.traces.otel.spans import Span, has_spans, read_spans
+from goodgain.traces.otel.spans import Span, read_spans
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
-    return _is_csv(head) or any(has_spans(record) for record in head.objects)
+    return _is_csv(head) or any(_has_spans(record) for record in head.objects)
+
+
+def _has_spans(record: Any) -> bool:
+    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
+    if not isinstance(record, dict):
+        return False
+    held = record.get("spans", record.get("data"))
+    in_list = isinstance(held, list) and any(_is_span(span) for span in held)
+    return "resourceSpans" in record or "resource_spans" in record or _is_span(record) or in_list
+
+
+def _is_span(record: Any) -> bool:
+    """Return whether an object is one span."""
+    if not isinstance(record, dict):
+        return False
+    context = record.get("context")
+    if isinstance(context, dict) and "span_id" in context:
+        return True
+    return ("spanId" in record or "span_id" in record or "context.span_id" in record) and (
+        "attributes" in record or "startTimeUnixNano" in record or "start_time" in record or "parent_id" in record
+    )
 
 
 def _is_csv(head: FileHead) -> bool:

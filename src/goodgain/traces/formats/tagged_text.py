@@ -41,7 +41,8 @@ _RESULT_TAGS = re.compile(
     re.DOTALL,
 )
 _CALL_TAGS = re.compile(
-    "|".join(f"(?:{re.escape(begin)}.*?{re.escape(end)})" for begin, end in _QUERY_TAGS) + "|<tool_call>", re.DOTALL
+    "|".join(f"(?:{re.escape(begin)}.{{0,10000}}?{re.escape(end)})" for begin, end in _QUERY_TAGS) + "|<tool_call>",
+    re.DOTALL,
 )
 
 #: A text of these dialects has at least one of these tags.

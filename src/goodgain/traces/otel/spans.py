@@ -15,7 +15,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.otel.vocabularies import translate
 
-__all__ = ["Attributes", "Span", "has_spans", "is_span", "read_nanoseconds", "read_spans"]
+__all__ = ["Attributes", "Span", "read_nanoseconds", "read_spans"]
 
 Attributes = dict[str, Any]
 
@@ -45,7 +45,7 @@ _SEARCH_ATTRIBUTES = re.compile(
 )
 #: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: Attributes nested deeper are dropped, so that reading hostile logs ends.
+#: Attributes nested deeper are dropped, and lists of spans nested deeper refused, so that reading hostile logs ends.
 _MAX_DEPTH = 20
 
 
@@ -113,37 +113,16 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
     return flat
 
 
-def has_spans(record: Any) -> bool:
-    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
-    if not isinstance(record, dict):
-        return False
-    held = record.get("spans", record.get("data"))
-    in_list = isinstance(held, list) and any(is_span(span) for span in held)
-    return "resourceSpans" in record or "resource_spans" in record or is_span(record) or in_list
-
-
-def is_span(record: Any) -> bool:
-    """Return whether an object is one span."""
-    if not isinstance(record, dict):
-        return False
-    context = record.get("context")
-    if isinstance(context, dict) and "span_id" in context:
-        return True
-    return ("spanId" in record or "span_id" in record or "context.span_id" in record) and (
-        "attributes" in record or "startTimeUnixNano" in record or "start_time" in record or "parent_id" in record
-    )
-
-
 def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
     """Yield the spans in a document, in the file's order; `first` is the number of the first."""
     for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
         yield _make_span(expect_object(raw, span_at), span_at, order, otlp=otlp)
 
 
-def _find_spans(value: Any, at: str) -> Iterator[tuple[Any, str, bool]]:
-    if isinstance(value, list):
+def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[Any, str, bool]]:
+    if isinstance(value, list) and depth:
         for index, member in enumerate(value):
-            yield from _find_spans(member, f"{at}/{index}")
+            yield from _find_spans(member, f"{at}/{index}", depth - 1)
         return
     record = expect_object(value, at)
     resources_key = next((key for key in ("resourceSpans", "resource_spans") if key in record), None)
