@@ -147,6 +147,7 @@ UNKNOWN: dict[str, Any] = {
     "prose with links": f"Dunes [A]({_A}) move, and lakes ({_B}) stay.",
     "nothing found, but a list under another name": {"message": "No results found in the cache", "fallback": [{"href": _A, "heading": "A"}]},
     "a count of 0, but results": {"total": 0, "fallback": [{"href": _A, "heading": "A"}]},
+    "a list that nobody knows in an answer of a known kind": {"type": "search", "query": {}, "found": [{"x": 1}]},
     "JSON cut off": json.dumps(_AB, indent=1)[:-30],
     "JSON behind prose, cut off": "Results:\n" + json.dumps(_AB)[:-30],
     "JSON lines, the last cut off": "\n".join(map(json.dumps, _AB))[:-30],
