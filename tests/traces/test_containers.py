@@ -112,12 +112,16 @@ def test_an_archive_without_logs_a_damaged_one_and_one_within_another_are_clear_
 def test_archives_are_bounded_in_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = WRITERS["openai_chat"][0](conversation())
     path = _archive(tmp_path / "logs.zip", {f"{n}.json": good for n in range(3)})
-    monkeypatch.setattr(logs_module, "_MAX_ARCHIVE", 2 * len(good))
-    with pytest.raises(InputError, match="the archive holds more than"):
+    monkeypatch.setattr(logs_module, "_MAX_UNPACKED", 2 * len(good))
+    monkeypatch.setattr(logs_module, "_MAX_TIMES", 1)
+    with pytest.raises(InputError, match=r"the archive holds 3 logs .* over 1 times its size"):
         read_traces(path)
+    monkeypatch.setattr(logs_module, "_MAX_UNPACKED", 1 << 30)
     monkeypatch.setattr(logs_module, "_MAX_STREAM", 100)
     with pytest.raises(InputError, match="the stream of events is larger"):
         read_traces(_archive(tmp_path / "streams.zip", {"s.txt": _stream(_CHAT)}))
+    with pytest.raises(InputError, match=r"packed\.zip/s\.json\.gz: unpacks to more than"):
+        read_traces(_archive(tmp_path / "packed.zip", {"s.json.gz": gzip.compress(good.encode())}))
 
 
 def test_damaged_archives_are_read_or_are_one_sentence(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ __all__ = [
     "open_stream",
     "plain_name",
     "stem",
-    "unpack",
 ]
 
 #: Endings of compressed files; they follow the ending that says what the file holds.
@@ -96,22 +95,14 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
     """
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(len(_ZSTD)))
-        if kind is None:
-            yield file
-        else:
-            with unpack(file, kind) as content:
+        if kind == "gz":
+            with gzip.GzipFile(fileobj=file) as content:
+                yield content  # type: ignore[misc]  # a binary file in all but its declared type
+        elif kind == "zst":
+            with BufferedReader(ZstdReader(file), _BUFFER) as content:
                 yield content
-
-
-@contextmanager
-def unpack(file: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a file that is `gz` or `zst`."""
-    if kind == "gz":
-        with gzip.GzipFile(fileobj=file) as content:
-            yield content  # type: ignore[misc]  # a binary file in all but its declared type
-    else:
-        with BufferedReader(ZstdReader(file), _BUFFER) as content:
-            yield content
+        else:
+            yield file
 
 
 def open_plain(path: Path) -> BufferedReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 import zipfile
 import zlib
@@ -16,16 +17,16 @@ import orjson
 import zstandard
 
 from goodgain.errors import InputError
-from goodgain.files.opening import COMPRESSED, compression_of, open_stream, unpack
+from goodgain.files.opening import COMPRESSED, ZstdReader, compression_of, open_stream
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, ZIP_ZSTD, Opener, read_head, read_member
 
 __all__ = ["Log", "find_logs"]
 
-#: A stream of events is put together in memory, so that it may not be larger; a log in an archive is not read beyond
-#: the size that the archive gives, and all of them together may not be larger.
-_MAX_STREAM, _MAX_ARCHIVE = 256 << 20, 16 << 30
+#: A stream of events, or a compressed file in an archive, is held in memory, so that it may not be larger; the logs in
+#: an archive may unpack to 1 GiB, or to this many times the size of the archive.
+_MAX_STREAM, _MAX_UNPACKED, _MAX_TIMES = 256 << 20, 1 << 30, 100
 _MAX_MEMBERS = 1_000_000
 #: The folder in which macOS keeps what it knows of the files in an archive.
 _MACOS = "__MACOSX/"
@@ -92,10 +93,11 @@ def _find_in_archive(path: Path) -> Iterator[Callable[[], Log]]:
                 f"{path}: the archive holds no file that ends in {', '.join((*ENDINGS, *COMPRESSED))}; unpack it, and "
                 "name the files"
             )
-        if len(infos) > _MAX_MEMBERS or sum(info.file_size for info in infos) > _MAX_ARCHIVE:
+        total = sum(info.file_size for info in infos)
+        if len(infos) > _MAX_MEMBERS or total > max(_MAX_UNPACKED, _MAX_TIMES * path.stat().st_size):
             raise InputError(
-                f"{path}: the archive holds more than {_MAX_MEMBERS} logs or {_MAX_ARCHIVE >> 30} GiB; unpack it, and "
-                "read its files"
+                f"{path}: the archive holds {len(infos):,} logs of {total >> 20:,} MiB in all, more than {_MAX_MEMBERS:,} or "
+                f"over {_MAX_TIMES} times its size, as hostile files do; if it is meant so, unpack it, and read its files"
             )
         for info in sorted(infos, key=lambda info: info.filename):
             yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
@@ -119,14 +121,20 @@ def _is_log(info: zipfile.ZipInfo) -> bool:
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
     """Open a file in an archive, decompressed: by the archive's own method, and `.gz` or `.zst` inside."""
     with _explain_errors(path):
-        file: IO[bytes] = BytesIO(read_member(archive, info)) if info.compress_type == ZIP_ZSTD else archive.open(info)
-        with BufferedReader(file) as begun:  # type: ignore[type-var]  # streams in all but their declared type
-            kind = compression_of(begun.peek(4))
+        member: IO[bytes] = (
+            BytesIO(read_member(archive, info)) if info.compress_type == ZIP_ZSTD else archive.open(info)
+        )
+        with BufferedReader(member) as file:  # type: ignore[type-var]  # streams in all but their declared type
+            kind = compression_of(file.peek(4))
             if kind is None:
-                yield begun
-            else:
-                with unpack(begun, kind) as content:
-                    yield content
+                yield file
+                return
+            content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
+            with BufferedReader(content) as packed:
+                unpacked = packed.read(_MAX_STREAM + 1)
+        if len(unpacked) > _MAX_STREAM:
+            raise InputError(f"{path}: unpacks to more than 256 MiB inside an archive; unpack it, and read its files")
+        yield BytesIO(unpacked)
 
 
 @contextmanager

@@ -49,6 +49,8 @@ _NOTE = re.compile(
     r"\*{0,2}(?P<label>Date published|Published|Date|Source|Last updated|Score|Author)\*{0,2}:\*{0,2} ?", re.I
 )
 _NOTE_NAMES = {"datepublished": "published", "date": "published"}
+#: Lines that part entries.
+_RULES = {"", "---", "----", "-----", "===", "***"}
 #: A longer line is neither a heading nor a note.
 _LONGEST_HEADING = 500
 
@@ -221,7 +223,10 @@ def _read_note(line: str) -> tuple[str, str] | None:
 
 def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
     """Make a result of an entry whose lines are its snippet."""
-    snippet = "\n".join(entry.lines).strip() or None
+    last = len(entry.lines)
+    while last and entry.lines[last - 1].strip() in _RULES:
+        last -= 1  # blank lines and rules part entries
+    snippet = "\n".join(entry.lines[:last]).strip() or None
     title = (entry.title or "").strip()
     if len(title) > 2 and title[0] == title[-1] == '"':
         title = title[1:-1]

@@ -41,11 +41,12 @@ _COUNTS = {
     *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
     *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),
 }
-#: What services return that leave out the list where nothing was found: a key, its value, and the list.
+#: What Google, Bing and Brave return, who leave out the list where nothing was found: a key, its value, another key that
+#: is there, and the list.
 _WITHOUT_LIST = (
-    ("kind", "customsearch#search", "items"),
-    ("_type", "SearchResponse", "webPages"),
-    ("type", "search", "web"),
+    ("kind", "customsearch#search", "queries", "items"),
+    ("_type", "SearchResponse", "queryContext", "webPages"),
+    ("type", "search", "query", "web"),
 )
 #: Types of content parts, of MCP and of the model vendors.
 _PART_TYPES = {
@@ -118,6 +119,8 @@ def has_error(item: dict[str, Any]) -> bool:
 
 def counts_nothing(item: dict[str, Any]) -> bool:
     """Return whether an object says that there are 0 results, or is an answer that lacks its list for that reason."""
-    if any(item.get(key) == value and name not in item for key, value, name in _WITHOUT_LIST):
+    if any(isinstance(value, list) and value for value in item.values()):
+        return False
+    if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
         return True
     return any(normalise_key(key) in _COUNTS and as_number(item[key]) == 0 for key in item)

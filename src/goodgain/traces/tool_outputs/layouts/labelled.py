@@ -27,7 +27,7 @@ _LABELS = {
 }
 _RULE = re.compile(r"\s*-{3,}\s*")
 #: Where the list of Tavily's MCP server begins, and where the pictures follow.
-_TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:\s*\n+\[1\] URL: ", re.MULTILINE)
+_TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
 _JINA_LINE = re.compile(r"\[(?P<n>\d{1,4})\] (?P<label>[A-Z][A-Za-z ]{0,24}): ?(?P<value>.*)")
 _JINA_LABELS = {
     "Title": "title",

@@ -47,8 +47,8 @@ def _read_head(text: str, doc_id: str | None) -> Entry:
     """Read what follows a number: a link, or a title in brackets; an entry without a title where it is neither."""
     link = find_link(text)
     if link is not None:
-        rest = link.rest.strip()
-        return Entry(link.title, link.url, [rest.lstrip("".join(_SEPARATORS)).strip()] if rest else [], doc_id)
+        rest = link.rest.strip().removeprefix("**").lstrip("".join(_SEPARATORS)).strip()
+        return Entry(link.title, link.url, [rest] if rest else [], doc_id)
     if end := _BRACKETS_END.search(text[-80:]):
         return Entry(text[1 : len(text) - len(end.group())], None, [], doc_id)
     return Entry(None, None, [], doc_id)
