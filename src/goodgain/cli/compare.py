@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from goodgain.cli.streams import open_console
 from goodgain.cli.systems import Reading, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
 from goodgain.comparing.comparison import Comparison, compare, direction
@@ -84,9 +85,7 @@ def compare_files(
     )
     _print_signature(comparison)
     if output_format == "table":
-        from rich.console import Console
-
-        console = Console()
+        console = open_console(sys.stdout)
         console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
     else:
         print(comparison.to_text(output_format, places=places, rows=rows), end="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +14,7 @@ import goodgain
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
 from goodgain.cli.curve import curve
+from goodgain.cli.ending import run_to_end
 from goodgain.cli.evaluate import evaluate
 from goodgain.cli.judge import judge
 from goodgain.cli.measures import list_measures
@@ -34,7 +34,7 @@ from goodgain.cli.systems import reading_of
 from goodgain.cli.tables import print_frame
 from goodgain.cli.traces import convert, dedup
 from goodgain.comparing.tables import FORMS
-from goodgain.errors import GoodgainError, GoodgainNotice
+from goodgain.errors import GoodgainNotice
 from goodgain.files.writing import Outputs
 from goodgain.formats.qrels import looks_like_qrels
 
@@ -173,36 +173,15 @@ program.add_command(judge)
 program.add_command(list_measures)
 
 
-def _print_on_stderr(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
 def main() -> None:
-    """Run the program. Exit status: 0 done, 2 wrong input or arguments, 3 a required line does not hold, 1 anything else."""
+    """Run the program. Exit status: 0 done, 2 wrong input or arguments, 3 a required line does not hold, as `run_to_end`."""
     shown: set[str] = set()
 
     def show_notice(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         if str(message) not in shown and issubclass(category, GoodgainNotice):
             shown.add(str(message))
-            _print_on_stderr(f"notice: {message}")
+            print(f"notice: {message}", file=sys.stderr)
 
     warnings.showwarning = show_notice
     warnings.simplefilter("always", GoodgainNotice)
-    try:
-        status = program(standalone_mode=False)
-        sys.stdout.flush()
-    except GoodgainError as error:
-        _print_on_stderr(f"goodgain: {' '.join(str(error).split())}")
-        status = 2
-    except click.ClickException as error:
-        _print_on_stderr(f"goodgain: {error.format_message()} (see goodgain --help)")
-        status = 2
-    except OSError as error:
-        if error.errno != errno.EPIPE and "Broken pipe" not in str(error):
-            raise
-        sys.stderr.close()  # the reader of our output has closed the pipe, as `head` does
-        status = 1
-    except (KeyboardInterrupt, click.Abort):
-        _print_on_stderr("goodgain: interrupted")
-        status = 1
-    sys.exit(status)
+    sys.exit(run_to_end(lambda: program(standalone_mode=False)))

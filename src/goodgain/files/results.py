@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.content import read_bytes
+from goodgain.files.containers import RowFrames, read_container
+from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.frames import write_frame
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container
@@ -67,16 +67,10 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """
     path = Path(path)
     check_results_name(path)
-    content = read_bytes(path)
     if container(path) == "parquet":
-        try:
-            return pl.read_parquet(content.path or io.BytesIO(content.data))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path}: cannot be read ({reason}); write the results again") from error
-    schema = dict(RESULTS_SCHEMA) | _DEDUPLICATED
-    columns: dict[str, list[Any]] = {name: [] for name in schema}
-    for number, line in enumerate(content.lines(), start=1):
+        return read_container(read_bytes(path), path, "parquet")
+    rows = RowFrames(RESULTS_SCHEMA | _DEDUPLICATED)
+    for number, line in enumerate(read_lines(path).lines(), start=1):
         if not line.strip():
             continue
         at = f"{path}, line {number}, at "
@@ -84,9 +78,8 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
             row = _expect_object(loads(line), at)
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
-        for name, column in columns.items():
-            column.append(_read_value(name, row.get(name), at))
-    frame = pl.DataFrame(columns, schema=schema)
+        rows.add([_read_value(name, row.get(name), at) for name in RESULTS_SCHEMA | _DEDUPLICATED])
+    frame = rows.to_frame()
     return frame if frame["document"].null_count() < frame.height else frame.drop(_DEDUPLICATED)
 
 

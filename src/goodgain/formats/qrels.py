@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -15,6 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.containers import read_container_schema
 from goodgain.files.content import read_bytes
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
@@ -333,16 +333,12 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     Raises:
         InputError: the file cannot be read.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if _exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
     content = read_bytes(path)
     if kind in ("parquet", "arrow"):
-        scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
-        try:
-            return _are_of_qrels(scan(io.BytesIO(content.data)), columns)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
+        return _are_of_qrels(read_container_schema(content, path, kind), columns)
     header = find_header(content, path, columns or {}) if kind == "text" else None
     if header is not None:
         return _are_of_qrels(header.names, columns)

@@ -15,7 +15,7 @@ from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, plain_name
-from goodgain.files.writing import atomic_write
+from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
@@ -171,5 +171,5 @@ def write_sheet(pooled: pl.DataFrame, path: Path) -> None:
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
         return
-    with atomic_write(path) as file:
+    with atomic_write(path) as file, write_with_polars():
         pooled.write_csv(file)

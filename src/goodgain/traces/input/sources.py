@@ -13,7 +13,7 @@ import zstandard
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import JSON_LINES, open_stream, plain_name
+from goodgain.files.opening import JSON_LINES, as_text, open_stream, plain_name
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
 from goodgain.traces.model import Trace, UnknownItem
@@ -44,7 +44,7 @@ _MAX_UNKNOWN = 1000
 
 def base_name(path: Path) -> str:
     """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
-    name = plain_name(path.name)
+    name = plain_name(as_text(path.name))
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)] or name
 

@@ -8,9 +8,8 @@ deduplicated together are kept on disk until all traces are read.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.frames import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
 from goodgain.files.results import check_results_name
-from goodgain.files.writing import Outputs
+from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, list_systems, to_run
 from goodgain.traces.reading.options import ReadOptions
@@ -97,9 +96,11 @@ def convert_traces(
     with ExitStack() as stack:
         writer = _OutputWriter(stack, out, wanted, system, outputs)
         if one_run_a_system and deduplicate is not None:
-            writer.spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
-        for batch in read_batches(paths, read, converter, summary, jobs=jobs, progress=progress):
-            writer.add(batch, summary)
+            writer.spool = stack.enter_context(temporary_folder())
+        # Closed also after an error: its processes end before the files are removed.
+        with closing(read_batches(paths, read, converter, summary, jobs=jobs, progress=progress)) as batches:
+            for batch in batches:
+                writer.add(batch, summary)
         for rows in writer.read_postponed():
             writer.add(_convert_postponed(rows, converter), summary)
         writer.check_system(summary)
@@ -244,7 +245,8 @@ class _OutputWriter:
         if self._results is not None and batch.results is not None:
             self._results(batch.results)
         if batch.postponed is not None and batch.postponed.height and self.spool is not None:
-            batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
+            with write_with_polars():
+                batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
             self._spooled += 1
         self.deduplicated += batch.deduplicated
 
@@ -256,6 +258,7 @@ class _OutputWriter:
         if name not in self._appends:
             # A system's name may hold anything; file systems allow 255 bytes, and the rest of the name needs some.
             safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:150]
+            safe = safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders
             path = self._out.with_name(self._out.name.replace(_PLACEHOLDER, safe))
             if path in self.runs.values():
                 raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
