@@ -10,10 +10,19 @@ from typing import Any
 __all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "NoticesOfSystems", "notice"]
 
 _PACKAGE = str(Path(__file__).parent)
+#: Characters of the longest sentence.
+_LONGEST = 1600
 
 
 class GoodgainError(Exception):
-    """Any error that goodgain raises on purpose: one sentence with what, where and the remedy."""
+    """Any error that goodgain raises on purpose: one sentence with what, where and the remedy.
+
+    The middle of a very long one is left out: what it quotes may be megabytes.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
 
 
 class InputError(GoodgainError, ValueError):

@@ -74,7 +74,10 @@ def as_text(name: str) -> str:
     >>> print(as_text(b"run\xff".decode(errors="surrogateescape")))
     run\xff
     """
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # halves that do not stand for bytes, which no file's name has
+        return name.encode("utf-8", "backslashreplace").decode()
 
 
 def container(path: Path) -> str:

@@ -34,5 +34,6 @@ def guard_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1"], "score": [-1.0, 2.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0)]
     """
-    is_formula = pl.col(pl.String).str.contains(_FORMULA)
-    return frame.with_columns(pl.when(is_formula).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String)))
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    guarded = [pl.when(pl.col(name).str.contains(_FORMULA)).then("'" + pl.col(name)).otherwise(name) for name in texts]
+    return frame.with_columns(value.alias(name) for name, value in zip(texts, guarded, strict=True))

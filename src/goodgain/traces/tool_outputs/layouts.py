@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from goodgain.traces.model import Pairs, Result
+from goodgain.traces.model import Result
 from goodgain.traces.tool_outputs.key_names import normalise_key
 from goodgain.traces.tool_outputs.objects import read_object
 
@@ -17,14 +17,13 @@ __all__ = ["read_text_list"]
 
 #: `1. [title](url)`, `1. <docid: 123> [title]`, `1. [title]`.
 _NUMBERED = re.compile(r"(?P<n>\d{1,4})[.)] +(?:<docid: *(?P<id>[^>\n]+)> *)?(?P<rest>\[.*)")
-_LINK = re.compile(r"(?:[-*] +)?\[(?P<title>.*)\]\((?P<url>\S+)\)\s*$")
-_BRACKETS = re.compile(r"\[(?P<title>.*)\]\s*$")
+_BULLET = re.compile(r"[-*] +")
 _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?\(Title: ?")
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] +|\d{1,4}[.)] +)?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24}?)\*{0,2}: ?\*{0,2} ?(?P<value>.*)"
 )
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
-_HEADING = re.compile(r"\s*A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
+_HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
 #: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
 _ADDRESS = re.compile(r"\s*(?:URL|ID|docid): *(?P<address>\S+)\s*", re.IGNORECASE)
 #: Lines between title and snippet in the lists of Tongyi's search tool.
@@ -67,23 +66,44 @@ def _read_numbered(text: str) -> list[Result] | None:
             return None
     results = []
     for rank, (item, lines) in enumerate(found, start=1):
-        if (head := _LINK.match(item["rest"]) or _BRACKETS.match(item["rest"])) is None:
+        if (head := _read_link(item["rest"]) or _read_brackets(item["rest"])) is None:
             return None
-        results.append(_make_result(rank, head, lines, doc_id=item["id"]))
+        title, url = head
+        results.append(_make_result(rank, title, url, lines, item["id"]))
     return results
 
 
 def _read_links(text: str) -> list[Result] | None:
     """Read `[title](url)` on a line of its own with the snippet below; a heading may stand above."""
-    found: list[tuple[re.Match[str], list[str]]] = []
+    found: list[tuple[tuple[str, str | None], list[str]]] = []
     for line in text.splitlines():
-        if item := _LINK.match(line):
+        if item := _read_link(line):
             found.append((item, []))
         elif found:
             found[-1][1].append(line)
         elif not _is_heading(line):
             return None
-    return [_make_result(rank, head, lines) for rank, (head, lines) in enumerate(found, start=1)]
+    return [_make_result(rank, *head, lines) for rank, (head, lines) in enumerate(found, start=1)]
+
+
+def _read_link(line: str) -> tuple[str, str] | None:
+    """Return title and URL of `[title](url)`; the URL begins at the last `](` that has a URL behind it.
+
+    A pattern would try every bracket with every end of the URL.
+    """
+    line = line.rstrip()
+    start = bullet.end() if (bullet := _BULLET.match(line)) else 0
+    between = line.rfind("](", start, len(line) - 2)
+    if not line.startswith("[", start) or not line.endswith(")") or between <= start:
+        return None
+    url = line[between + 2 : -1]
+    return None if any(map(str.isspace, url)) else (line[start + 1 : between], url)
+
+
+def _read_brackets(line: str) -> tuple[str, None] | None:
+    """Return the title of `[title]`."""
+    line = line.rstrip()
+    return (line[1:-1], None) if line.startswith("[") and line.endswith("]") and len(line) > 1 else None
 
 
 def _read_docs(text: str) -> list[Result] | None:
@@ -161,21 +181,21 @@ def _read_blocks(text: str) -> list[Result] | None:
     return None if None in results else [result for result in results if result is not None]
 
 
-def _make_result(rank: int, head: re.Match[str], lines: list[str], doc_id: str | None = None) -> Result:
-    """Make a result of its heading line and the lines below: first notes such as the date, then the snippet."""
-    fields: Pairs = ()
-    while lines and (not lines[0].strip() or _NOTES.match(lines[0])):
-        if (note := _NOTES.match(lines[0])) and note["value"].strip():
-            fields += (("published" if note["label"] == "Date published" else "source", note["value"].strip()),)
-        lines = lines[1:]
-    snippet = "\n".join(lines).strip() or None
-    title: str | None = head["title"].strip()
-    url = head.groupdict().get("url")
+def _make_result(rank: int, heading: str, url: str | None, lines: list[str], doc_id: str | None = None) -> Result:
+    """Make a result of its heading and the lines below: first notes such as the date, then the snippet."""
+    fields: list[tuple[str, str]] = []
+    noted = 0
+    while noted < len(lines) and (not lines[noted].strip() or _NOTES.match(lines[noted])):
+        if (note := _NOTES.match(lines[noted])) and note["value"].strip():
+            fields.append(("published" if note["label"] == "Date published" else "source", note["value"].strip()))
+        noted += 1
+    snippet = "\n".join(lines[noted:]).strip() or None
+    title: str | None = heading.strip()
     if title and len(title) > 2 and title[0] == title[-1] == '"':
         title = title[1:-1]
     if url is None and title and snippet and snippet.startswith(title.removesuffix("...").rstrip()):
         title = None  # the tool found no title, and wrote the beginning of the text in its place
-    return Result(rank, doc_id.strip() if doc_id else None, (), url, title or None, snippet, fields=fields)
+    return Result(rank, doc_id.strip() if doc_id else None, (), url, title or None, snippet, fields=tuple(fields))
 
 
 def _is_heading(line: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from goodgain.traces.tool_outputs.key_names import normalise_key, normalise_keys
 from goodgain.traces.tool_outputs.objects import has_identity
 
@@ -66,15 +68,15 @@ def find_parallel_lists(item: dict[str, Any]) -> list[Any]:
 
     Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     """
-    found = []
+    found: dict[bytes, Any] = {}
     for key, value in item.items():
         name = normalise_key(key)
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in _PICTURE_LISTS:
             inner = _find_inner_list(value) if isinstance(value, dict) else value
             is_list = isinstance(inner, list) and all(isinstance(member, dict) for member in inner)
-            if is_list and inner not in found:  # a list that an answer repeats under another name counts once
-                found.append(inner)
-    return found
+            if is_list:  # a list that an answer repeats under another name counts once
+                found.setdefault(orjson.dumps(inner), inner)
+    return [*found.values()]
 
 
 def _find_inner_list(value: dict[str, Any]) -> Any:
