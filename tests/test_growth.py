@@ -18,11 +18,10 @@ import pytest
 import goodgain as gg
 from goodgain.comparing.gate import parse_requirement
 from goodgain.dedup import normalise_url
-from goodgain.files import opening
-from goodgain.judging.grades import read_grades
 from goodgain.traces.reading.known_formats import formats
 from goodgain.traces.tool_outputs.readers import read_output
 from tests.support.counts import how_many
+from tests.support.readers import PATH_READERS
 from tests.traces.logs import WRITERS, Call, Story, Turn
 
 #: Characters of a short text; the long one has 16 times as many.
@@ -52,20 +51,6 @@ AROUND = [
 ]  # fmt: skip
 
 Read = Callable[[str], object]
-
-
-def _read_log(name: str) -> Callable[[Path], Read]:
-    """Return a reader of a text as a log of a format."""
-
-    def prepare(folder: Path) -> Read:
-        def read(text: str) -> object:
-            path = folder / ("a" + Path(WRITERS[name][1]).suffix if name in WRITERS else "a.txt")
-            path.write_text(text, errors="surrogatepass")
-            return gg.read_traces(path, format=name, unrecorded="empty")
-
-        return read
-
-    return prepare
 
 
 def _read_in_log(name: str) -> Callable[[Path], Read]:
@@ -108,15 +93,9 @@ def _deduplicate(text: str) -> object:
     return gg.deduplicate(pl.DataFrame(columns | found, schema_overrides={"doc_id": pl.String}))
 
 
-TEXT_ENDINGS = [".txt", ".csv", ".tsv", *(e for e, kind in opening._CONTAINERS.items() if kind == "jsonl")]
 READERS: dict[str, Callable[[Path], Read]] = {
-    **{f"log{ending}": _read_file(ending, gg.read_traces) for ending in (".json", ".jsonl", ".txt")},
-    **{f"log in {name}": _read_log(name) for name in formats()},
+    **{name: _read_file(*reader) for name, reader in PATH_READERS.items()},
     **{f"output in {name}": _read_in_log(name) for name in WRITERS},
-    **{f"run{ending}": _read_file(ending, gg.read_run) for ending in TEXT_ENDINGS},
-    **{f"qrels{ending}": _read_file(ending, gg.read_qrels) for ending in TEXT_ENDINGS},
-    **{f"grades{ending}": _read_file(ending, read_grades) for ending in (*TEXT_ENDINGS, ".json")},
-    "results.jsonl": _read_file(".jsonl", gg.read_results),
     "tool output": lambda _: lambda text: read_output(text, "here"),
     "URL": lambda _: normalise_url,
     "deduplication": lambda _: _deduplicate,

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import io
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.files.opening import COMPRESSED, compression_of, explain_read_errors, open_plain, open_stream, unpack
+from goodgain.files.opening import (
+    COMPRESSED,
+    compression_of,
+    explain_read_errors,
+    file_size,
+    open_plain,
+    open_stream,
+    unpack,
+)
 
 __all__ = ["LONGEST_LINE", "Content", "check_lines", "read_bytes", "read_lines"]
 
 _PIECE = 2**20
 #: Bytes of the longest line that is read of a table: two ids of 1 MB and more. A longer one is hostile, or not a table.
 LONGEST_LINE = 64 << 20
-#: Compressed data may unpack to this many bytes, or to this many times their own size. Runs and qrels shrink to a tenth.
-_UNPACKED, _TIMES = 64 << 20, 100
 
 
 class Content(NamedTuple):
@@ -68,26 +72,31 @@ def read_lines(path: Path) -> Content:
     return read_bytes(path, longest_line=LONGEST_LINE)
 
 
-def read_bytes(path: Path, *, longest_line: int | None = None) -> Content:
+def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None = None) -> Content:
     """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes).
 
     The bytes are copied, not mapped: a mapped file that another program cuts short ends the process.
 
     Raises:
         InputError: the file cannot be read, became shorter meanwhile, its compressed data are damaged, end too early or
-            unpack to over 64 MiB and over 100 times their size, or a line is longer than `longest_line`.
+            unpack to over 64 MiB and over 100 times their size, a line is longer than `longest_line`, or there are more
+            than `most` bytes.
     """
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(4))
         if kind is not None:
-            with unpack(file, kind) as stream:
-                return Content(_read_unpacked(stream, path, _size(file), longest_line))
+            with unpack(file, kind, path) as stream:
+                return Content(_read_unpacked(stream, path, longest_line, most))
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
-        size = _size(file) or 0
-        data = file.read()
+        size = file_size(file) or 0
+        if most is not None and size > most:
+            raise _too_large(path, most)
+        data = file.read() if most is None else file.read(most + 1)
+        if most is not None and len(data) > most:
+            raise _too_large(path, most)
         if len(data) < size:
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
     if longest_line is not None:
@@ -95,23 +104,13 @@ def read_bytes(path: Path, *, longest_line: int | None = None) -> Content:
     return Content(data)
 
 
-def _size(file: IO[bytes]) -> int | None:
-    """Return how many bytes a regular file has; None for a pipe."""
-    status = os.fstat(file.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _read_unpacked(stream: IO[bytes], path: Path, packed: int | None, longest_line: int | None) -> bytes:
-    """Read a decompressed stream to its end, piece by piece, so that a bomb is refused before it fills the memory."""
-    most = max(_UNPACKED, _TIMES * packed) if packed is not None else _TIMES * _UNPACKED
+def _read_unpacked(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
+    """Read a decompressed stream to its end, piece by piece, so that what is refused does not fill the memory before."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_PIECE):
-        if content.tell() + len(piece) > most:
-            raise InputError(
-                f"{path}: unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, as hostile files do; if it is "
-                "meant so, decompress it and give the plain file"
-            )
+        if most is not None and content.tell() + len(piece) > most:
+            raise _too_large(path, most)
         content.write(piece)
         end = piece.rfind(b"\n")
         in_line = in_line + len(piece) if end < 0 else len(piece) - end - 1
@@ -132,6 +131,10 @@ def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
         if end < 0:
             raise _too_long(path, longest)
         start = end + 1
+
+
+def _too_large(path: Path, most: int) -> InputError:
+    return InputError(f"{path}: is larger than {most >> 30} GiB in one piece; write JSON Lines, one trace a line")
 
 
 def _too_long(path: Path, longest: int) -> InputError:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 
@@ -24,6 +26,7 @@ __all__ = [
     "container",
     "error_reason",
     "explain_read_errors",
+    "file_size",
     "open_plain",
     "open_stream",
     "plain_name",
@@ -49,6 +52,8 @@ _BUFFER = 256 << 10
 #: Compressed bytes that are unpacked at a time, at most and at least. Four of them can stand for 128 KiB: fewer are taken
 #: where a piece unpacks to more than `_PIECE`, so that pieces of a hostile file stay small too.
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
+#: Compressed data may unpack to this many bytes, or to this many times their own size.
+_UNPACKED, _TIMES = 64 << 20, 100
 
 
 def plain_name(name: str) -> str:
@@ -114,19 +119,26 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
         if kind is None:
             yield file
         else:
-            with unpack(file, kind) as content:
+            with unpack(file, kind, path) as content:
                 yield content
 
 
 @contextmanager
-def unpack(file: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a file that is `gz` or `zst`."""
-    if kind == "gz":
-        with gzip.GzipFile(fileobj=file) as content:
-            yield content  # type: ignore[misc]  # a binary file in all but its declared type
-    else:
-        with BufferedReader(ZstdReader(file), _BUFFER) as content:
-            yield content
+def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
+    """Open the decompressed bytes of a file that is `gz` or `zst`, which are read no further than a bomb would go.
+
+    Raises:
+        InputError: while they are read, where they are over 64 MiB and over 100 times the size of the file.
+    """
+    content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
+    with content, BufferedReader(_Bounded(content, path, file_size(file)), _BUFFER) as bounded:
+        yield bounded
+
+
+def file_size(file: IO[bytes]) -> int | None:
+    """Return how many bytes an open regular file has; None for a pipe."""
+    status = os.fstat(file.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def open_plain(path: Path) -> BufferedReader:
@@ -161,6 +173,31 @@ def error_reason(error: OSError | ValueError) -> str:
     if isinstance(error, IsADirectoryError):
         return "is a directory, not a file"
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+class _Bounded(RawIOBase):
+    """Decompressed bytes, which may be 64 MiB or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
+
+    def __init__(self, content: Any, path: Path, packed: int | None) -> None:
+        self._content = content
+        self._path = path
+        self._most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
+        self._done = 0
+
+    def readable(self) -> bool:
+        """Return True: the stream is for reading."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
+        """Fill a buffer, and return how many bytes are in it; 0 at the end."""
+        size: int = self._content.readinto(buffer)
+        self._done += size
+        if self._done > self._most:
+            raise InputError(
+                f"{self._path}: unpacks to more than {self._most >> 20:,} MiB, over {_TIMES} times its size, as hostile files "
+                "do; if it is meant so, decompress it and give the plain file"
+            )
+        return size
 
 
 class ZstdReader(RawIOBase):
