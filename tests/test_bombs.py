@@ -45,15 +45,20 @@ def _pack(piece: bytes, compression: str) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in KiB, as Linux does")
-@pytest.mark.parametrize(("shape", "compression"), random.Random(4).sample(BOMBS, how_many(1, full=8)))
+@pytest.mark.parametrize(("shape", "compression"), random.Random(4).sample(BOMBS, how_many(1, full=len(BOMBS))))
 def test_a_bomb_takes_little_memory_in_every_reader(tmp_path: Path, shape: str, compression: str) -> None:
     path = tmp_path / f"bomb{compression}"
     path.write_bytes(_pack(SHAPES[shape], compression))
     assert path.stat().st_size < PLAIN // 100
+    seed = BOMBS.index((shape, compression))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.test_bombs", path], capture_output=True, text=True, check=False, cwd=ROOT_OF_TESTS,
+        [sys.executable, "-m", "tests.test_bombs", path, str(seed)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT_OF_TESTS,
         env=os.environ | {"TMPDIR": str(tmp_path), "POLARS_MAX_THREADS": "2"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     for name, outcome, peak in map(json.loads, done.stdout.splitlines()):
         assert peak < ALLOWED, (name, outcome, peak >> 20)
@@ -114,10 +119,11 @@ def _pack_once(data: bytes, ending: str) -> bytes:
     return gzip.compress(data) if ending == ".gz" else zstandard.compress(data)
 
 
-def _read_everything(path: Path) -> None:
-    """Read a bomb with every reader, and print its name, what came of it, and the largest memory so far."""
+def _read_everything(path: Path, seed: int) -> None:
+    """Read a bomb with some of the readers, and print the name of each, what came of it, and the largest memory so far."""
     warnings.simplefilter("ignore")
-    for name, (ending, read) in PATH_READERS.items():
+    for name in random.Random(seed).sample(list(PATH_READERS), len(PATH_READERS) // 3):
+        ending, read = PATH_READERS[name]
         link = path.with_name(f"a{ending}{path.suffix}")
         link.unlink(missing_ok=True)
         link.symlink_to(path)
@@ -131,4 +137,4 @@ def _read_everything(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    _read_everything(Path(sys.argv[1]))
+    _read_everything(Path(sys.argv[1]), int(sys.argv[2]))

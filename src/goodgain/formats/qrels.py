@@ -31,6 +31,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.labels import (
+    LEAST_LABEL,
     check_documents,
     check_levels,
     clip_for_trec_eval,
@@ -240,6 +241,11 @@ def load_qrels(
     frame, ungraded, rows = _take_out_null_labels(frame, rows, report=report_null)
     if not math.isfinite(frame.get_column("relevance").abs().sum()):
         raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
+    low = frame.get_column("relevance").filter(frame.get_column("relevance").abs().is_between(0, LEAST_LABEL, "none"))
+    if len(low):
+        raise InputError(
+            f"{rows.label}: the label {low[0]:g} is so small that floats lose its digits; map the labels to a larger scale"
+        )
     frame = keep_whole_labels(frame)
     if labels is None:
         labelled, subtopics = keep_one_label_per_document(frame, rows)

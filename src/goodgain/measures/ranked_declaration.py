@@ -14,7 +14,7 @@ import narwhals as nw
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
-from goodgain.measures.declaration import simplify_number
+from goodgain.measures.declaration import ExactMean, simplify_number
 from goodgain.measures.parameters import Rule
 from goodgain.measures.ranks import Ranks, read_parameters
 
@@ -128,6 +128,10 @@ class RankedMeasure(ir_measures.Measure):
         if host is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
             return made
         return type(host)(**{name: value for name, value in made.params.items() if name not in own})
+
+    def aggregator(self) -> ExactMean:
+        """Return what averages the values of queries, for ir_measures."""
+        return ExactMean()
 
     def _check(self, name: str, value: Any) -> None:
         declared = self.declaration
