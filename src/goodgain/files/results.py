@@ -11,6 +11,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.containers import RowFrames, read_container
 from goodgain.files.content import read_bytes, read_lines
+from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container
@@ -56,6 +57,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 def open_results(results: Any) -> Any:
     """Return results as they are; those in a file as a frame, read by `read_results`."""
+    check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 
 
@@ -65,6 +67,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises:
         InputError: the name ends otherwise, or a line is not a result; the error names the line.
     """
+    check_fork()
     path = Path(path)
     check_results_name(path)
     if container(path) == "parquet":

@@ -16,6 +16,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.containers import read_container_schema
 from goodgain.files.content import read_bytes
+from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows
@@ -212,6 +213,7 @@ def load_qrels(
     A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`). A caller who
     gives null labels a notice of its own passes `report_null=False`.
     """
+    check_fork()
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
             raise InputError(

@@ -14,6 +14,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.files.forks import check_fork
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import Source, base_name
 from goodgain.traces.model import Trace
@@ -138,6 +139,7 @@ def read_batches(
     Raises:
         InputError: as in `read_traces`.
     """
+    check_fork()
     files = find_trace_files(paths)
     names = QueryNames()
     done, total = 0, sum(path.stat().st_size for path in files)
