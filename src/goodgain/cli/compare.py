@@ -69,6 +69,7 @@ def compare_files(
     output_format: str,
     places: int,
     rows: str,
+    spreadsheet: bool,
     reading: Reading,
     **settings: Any,
 ) -> None:
@@ -88,7 +89,7 @@ def compare_files(
         console = open_console(sys.stdout)
         console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
     else:
-        print(comparison.to_text(output_format, places=places, rows=rows), end="")
+        print(comparison.to_text(output_format, places=places, rows=rows, spreadsheet=spreadsheet), end="")
     if not _check_lines(comparison, lines):
         raise click.exceptions.Exit(REQUIREMENT_FAILED)
 

@@ -15,6 +15,7 @@ from goodgain.cli.options import (
     make_epilog,
     output_format_option,
     qrels_argument,
+    spreadsheet_option,
 )
 from goodgain.cli.systems import open_systems, reading_of, rows_option, runs_argument
 from goodgain.cli.tables import Value, print_frame, print_values
@@ -36,6 +37,7 @@ __all__ = ["curve"]
 @click.option("--upto", type=int, help="The last iteration; default: the last one that any query has.")
 @click.option("-p", "--places", type=click.IntRange(-1, 100), default=4, show_default=True, help="Decimals in a table.")
 @output_format_option("table", "csv", "jsonl", "parquet")
+@spreadsheet_option
 @rows_option
 @gaps_options
 @labels_option
@@ -48,6 +50,7 @@ def curve(
     upto: int | None,
     places: int,
     output_format: str,
+    spreadsheet: bool,
     rows: str,
     **options: Any,
 ) -> None:
@@ -60,7 +63,7 @@ def curve(
     judged, systems = open_systems(qrels, runs, reading)
     frame = goodgain.curve(judged, systems, measures, upto=upto, columns=reading.columns)
     if output_format != "table":
-        print_frame(frame, output_format)
+        print_frame(frame, output_format, spreadsheet=spreadsheet)
         return
     rows_of = list(frame.iter_rows())
     values = [Value(None, f"{measure}@{i}", system, mean) for system, measure, i, mean, _ in rows_of]

@@ -20,6 +20,7 @@ __all__ = [
     "output_format_option",
     "qrels_argument",
     "run_argument",
+    "spreadsheet_option",
 ]
 
 Command = Callable[..., None]
@@ -42,6 +43,13 @@ errors_option = click.option(
     default="raise",
     show_default=True,
     help="Bad lines: stop at the first, or leave them out.",
+)
+
+
+spreadsheet_option = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="In CSV, write ' before texts that a spreadsheet would take for formulas: those that begin with = + - @.",
 )
 
 

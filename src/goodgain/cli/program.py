@@ -28,6 +28,7 @@ from goodgain.cli.options import (
     output_format_option,
     qrels_argument,
     run_argument,
+    spreadsheet_option,
 )
 from goodgain.cli.pool import pool
 from goodgain.cli.systems import reading_of
@@ -64,6 +65,7 @@ def program() -> None:
 @click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
 @click.option("--rel", type=float, default=2, show_default=True, help="The smallest good label.")
 @output_format_option("table", "csv", "jsonl", "parquet")
+@spreadsheet_option
 @gaps_options
 @labels_option
 @columns_option
@@ -74,6 +76,7 @@ def ledger(
     measures: tuple[str, ...],
     rel: float,
     output_format: str,
+    spreadsheet: bool,
     gaps: str,
     first: int,
     labels: str | None,
@@ -89,7 +92,7 @@ def ledger(
         qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
     )
     frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
-    print_frame(frame, output_format)
+    print_frame(frame, output_format, spreadsheet=spreadsheet)
 
 
 @program.command(
@@ -151,6 +154,7 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 )
 @compare_options
 @output_format_option("table", *FORMS)
+@spreadsheet_option
 @order_option
 @gaps_options
 @labels_option

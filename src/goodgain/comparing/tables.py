@@ -13,7 +13,7 @@ from typing import Any
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import ROWS, Grid, Layout, build_grids, build_legend
 from goodgain.errors import InputError
-from goodgain.files.safe_text import escape_controls
+from goodgain.files.safe_text import escape_controls, guard_formulas
 
 __all__ = ["FORMS", "render_on_terminal", "write_comparison"]
 
@@ -101,7 +101,7 @@ def _remove_line_breaks(text: str) -> str:
 
 
 def _write_csv(comparison: Findings, layout: Layout) -> str:
-    return comparison.pairs.write_csv()
+    return (guard_formulas(comparison.pairs) if layout.spreadsheet else comparison.pairs).write_csv()
 
 
 def _write_json(comparison: Findings, layout: Layout) -> str:
