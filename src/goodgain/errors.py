@@ -17,11 +17,11 @@ _LONGEST = 1600
 class GoodgainError(Exception):
     """Any error that goodgain raises on purpose: one sentence with what, where and the remedy.
 
-    The middle of a very long one is left out: what it quotes may be megabytes.
+    It has one line, and the middle of a very long one is left out: what it quotes may have line feeds, and megabytes.
     """
 
     def __str__(self) -> str:
-        text = super().__str__()
+        text = " ".join(super().__str__().splitlines())
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
 
 

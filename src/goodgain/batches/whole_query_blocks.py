@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.containers import explain_container_errors
+from goodgain.files.containers import explain_container_errors, frame_of
 from goodgain.files.content import check_lines
 from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
 from goodgain.formats.column_names import Columns, find_columns
@@ -152,8 +152,7 @@ def table_blocks(
         kept: pl.DataFrame | None = None
         before = 0
         for batch in file.iter_batches(batch_size=rows, columns=list(names)):
-            found: Any = pl.from_arrow(batch)
-            new = found.rename(names)
+            new = frame_of(batch).rename(names)
             data = new if kept is None else pl.concat([kept, new])
             same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
             others = (~same).arg_true()

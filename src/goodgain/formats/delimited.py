@@ -48,7 +48,10 @@ def find_header(content: Content, path: Path, columns: Columns) -> Header | None
     line = next(number_lines(content), (0, b""))[1].decode("utf-8", "replace")
     if separator not in line:
         return None
-    names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
+    try:
+        names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
+    except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
+        raise InputError(f"{path}: the header cannot be read ({error}); write the names of the columns again") from None
     if separator == "\t" and not any(
         find_columns(names, table, columns, label=str(path)).names for table in (RUN, QRELS)
     ):

@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.containers import read_container_schema
+from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
@@ -346,7 +346,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     kind = container(path)
     content = read_bytes(path)
     if kind in ("parquet", "arrow"):
-        return _are_of_qrels(read_container_schema(content, path, kind), columns)
+        return _are_of_qrels(read_column_names(content, path, kind), columns)
     header = find_header(content, path, columns or {}) if kind == "text" else None
     if header is not None:
         return _are_of_qrels(header.names, columns)
