@@ -10,10 +10,19 @@ from typing import Any
 __all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "NoticesOfSystems", "notice"]
 
 _PACKAGE = str(Path(__file__).parent)
+#: Characters of the longest sentence.
+_LONGEST = 1600
 
 
 class GoodgainError(Exception):
-    """Any error that goodgain raises on purpose: one sentence with what, where and the remedy."""
+    """Any error that goodgain raises on purpose: one sentence with what, where and the remedy.
+
+    It has one line, and the middle of a very long one is left out: what it quotes may have line feeds, and megabytes.
+    """
+
+    def __str__(self) -> str:
+        text = " ".join(super().__str__().splitlines())
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
 
 
 class InputError(GoodgainError, ValueError):

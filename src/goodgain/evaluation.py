@@ -216,7 +216,8 @@ def _score_batches(
     ranked = RankedScores(families.ranked, qrels.largest) if families.ranked else None
     bounded = families.bounded
     raised = RaisedScores(bounded.good_gain, bounded.ranked, pools, rels, qrels.largest) if bounds else None
-    hosts = HostScores(families.hosts, pools.get_column("query_id").to_list(), provider=provider)
+    query_ids = pools.get_column("query_id").to_list()
+    hosts = HostScores(families.hosts, query_ids, qrels.frame.get_column("relevance"), provider=provider)
     labels = QrelsByQuery(qrels)
     needs_documents = bool(families.hosts or (ranked and by_iteration))
     request = None

@@ -61,6 +61,46 @@ def test_a_later_process_loads_what_was_compiled(kept: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have owners on Unix only")
+def test_nothing_is_loaded_from_a_folder_that_others_can_write_to(kept: Path) -> None:
+    for folder in kept.rglob("*/"):
+        folder.chmod(0o777)
+    assert counted(NUMBA_CACHE_DIR=str(kept)) == [2, *[0] * len(Kernels._fields)]
+    for folder in kept.rglob("*/"):
+        folder.chmod(0o755)
+    assert counted(NUMBA_CACHE_DIR=str(kept)) == [2, *[1] * len(Kernels._fields)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
+def test_nothing_is_loaded_from_a_folder_of_another_user(kept: Path) -> None:
+    for folder in kept.rglob("*/"):
+        os.chown(folder, 12345, 12345)
+    assert counted(NUMBA_CACHE_DIR=str(kept)) == [2, *[0] * len(Kernels._fields)]
+
+
+@pytest.mark.slow
+def test_a_relative_cache_home_is_ignored(tmp_path: Path) -> None:
+    """As the specification of XDG_CACHE_HOME says; the loop would be loaded from whatever folder one works in."""
+    sources = tmp_path / "sources"
+    shutil.copytree(Path(goodgain.__file__).parent, sources / "goodgain", ignore=shutil.ignore_patterns("__pycache__"))
+    (sources / "goodgain" / "batches" / "kernels" / "__pycache__").write_text(
+        "not a folder, so that numba looks further"
+    )
+    where = {
+        "PYTHONPATH": str(sources),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": "here",
+    }
+    code = f"import os; os.chdir({str(tmp_path)!r})\n{COUNT}"
+    done = run(code, **where)
+    assert done.stdout.split()[0] == "2", done.stderr
+    assert not (tmp_path / "here").exists()
+    assert list((tmp_path / ".cache" / "numba").rglob("*.nbi"))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", ["empty", "cut", "other"])
 def test_what_is_kept_and_damaged_is_compiled_and_kept_anew(kept: Path, ending: str, damage: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ import polars as pl
 
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.files.opening import compression
+from goodgain.files.writing import temporary_folder
 from goodgain.formats.row_origins import FileLines, FrameRows, RowSource, TextLines, number_rows
 
 __all__ = ["partition_by_query"]
@@ -28,8 +28,8 @@ def partition_by_query(file: RunFile) -> Iterator[Block]:
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or compression(file.path) else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)
-    with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
-        paths = [Path(folder, f"{part}.arrow") for part in range(parts)]
+    with temporary_folder() as folder:
+        paths = [folder / f"{part}.arrow" for part in range(parts)]
         _write_partitions(file, paths)
         for path in paths:
             if path.exists():
@@ -72,7 +72,7 @@ def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
     content = lines.content
     if lines.lines is not None:
         return lines.lines
-    text = bytes(content.data)
+    text = content.data
     if text.count(b"\n") + (not text.endswith(b"\n")) == rows:
         return range(content.before + 1, content.before + 1 + rows)
     return [number for number, _ in number_rows(content)]

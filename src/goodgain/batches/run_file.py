@@ -17,7 +17,7 @@ import polars as pl
 from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
-from goodgain.files.opening import COMPRESSED, compression, container, open_stream, stem
+from goodgain.files.opening import COMPRESSED, compression, container, open_plain, open_stream, stem
 from goodgain.formats.column_names import (
     Columns,
     FoundColumns,
@@ -40,6 +40,7 @@ __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 LARGE = 96 * 2**20
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
 _HEAD = 2**16  # bytes in which the first line of a file is
+_PIECE = 2**20  # bytes that are unpacked at a time to learn how many there are
 _ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
 
 
@@ -191,12 +192,16 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
             compressed = compression(path)
             if path.suffix.lower() in COMPRESSED and not compressed:
                 return None
-            if size > (LARGE_COMPRESSED if compressed else LARGE) and not _has_header(path, columns):
+            is_large = size > (LARGE_COMPRESSED if compressed else LARGE) or (
+                compressed is not None and _unpacks_to_more(path, LARGE)
+            )
+            if is_large and not _has_header(path, columns):
                 return RunFile(path, gaps, first, is_text=True, has_iterations=True)
         elif size > LARGE_COMPRESSED:
             import pyarrow.parquet as pq
 
-            metadata = pq.read_metadata(path)
+            with open_plain(path) as file:
+                metadata = pq.read_metadata(file)
             names = metadata.schema.to_arrow_schema().names
             found = find_columns(names, RUN, columns, label=str(path))
             if metadata.num_rows and set(RUN.required) <= set(found.names.values()):
@@ -212,6 +217,14 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
                     renamed=found.renamed,
                 )
     return None
+
+
+def _unpacks_to_more(path: Path, size: int) -> bool:
+    """Tell whether a compressed file holds more than these bytes; no more of them are unpacked, nor kept."""
+    with open_stream(path) as file:
+        while size >= 0 and (piece := file.read(_PIECE)):
+            size -= len(piece)
+    return size < 0
 
 
 def _has_header(path: Path, columns: Columns) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.batches.kernels.compiling import kernels
+from goodgain.counting.ledger import add_rests, find_unit
 from goodgain.formats.text import RUN_TEXT, separator_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def index_judgments(qrels: pl.DataFrame) -> Judgments:
     from goodgain.batches.kernels.judgments import Judgments  # loads numba
 
     hashes = np.empty(qrels.height, np.uint64)
-    judgments = Judgments(*query_ids, query_slots, query_starts, *doc_ids, hashes, labels)
+    unit = np.array([find_unit(qrels.get_column("relevance"))])
+    judgments = Judgments(*query_ids, query_slots, query_starts, *doc_ids, hashes, labels, unit)
     compiled.hash_ids(judgments)
     return judgments
 
@@ -162,10 +164,11 @@ def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     """
     from goodgain.batches.kernels.scan import FIRSTS, Found, Queries, Tally
 
-    widths = len(Queries._fields), len(Tally._fields) - 2, rels, rels
+    widths = len(Queries._fields), len(Tally._fields) - 3, rels, rels, rels
     space = np.empty((sum(widths), lines), np.int64)
-    queries, counts, good, gains = np.split(space, np.cumsum(widths)[:-1])
-    tally = Tally(*[*counts, good.reshape(lines, rels), gains.view(np.float64).reshape(lines, rels)])
+    queries, counts, good, *gains = np.split(space, np.cumsum(widths)[:-1])
+    sums = [columns.view(np.float64).reshape(lines, rels) for columns in gains]
+    tally = Tally(*[*counts, good.reshape(lines, rels), *sums])
     firsts = np.empty((lines if with_firsts else 0, len(FIRSTS)), np.int64)
     return Found(Queries(*queries), tally, firsts, np.zeros(4, np.int64))
 
@@ -182,12 +185,12 @@ def _allocate_documents(room: int) -> Documents:
 def _build_tally(tally: Tally, *, in_order: bool) -> pl.DataFrame:
     """Return the tally as `counting.ledger.tally` returns it, with query instead of query_id."""
     columns = tally._asdict()
-    for name in ("GR", "G"):  # a column for each threshold
+    for name in ("GR", "G", "rest"):  # a column for each threshold
         columns |= {f"{name}{k}": column for k, column in enumerate(columns.pop(name).T)}
     frame = pl.DataFrame(columns)
-    if in_order:
-        return frame
-    return frame.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
+    if not in_order:
+        frame = frame.group_by("query", "iteration", maintain_order=True).agg(pl.all().sum())
+    return add_rests(frame)
 
 
 def _build_firsts(firsts: Any, judgments: Judgments, scores: Any) -> pl.DataFrame:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.containers import explain_container_errors, frame_of
+from goodgain.files.content import check_lines
 from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
 from goodgain.formats.column_names import Columns, find_columns
 from goodgain.formats.row_origins import COMMENT_BYTES
@@ -87,6 +89,8 @@ def _find_blocks(file: IO[bytes], path: Path, *, offset: int, size: int) -> Iter
             if stop:
                 stop += end - looked
             elif looked == end - offset:
+                file.seek(offset)
+                check_lines(file.read(looked), path)
                 break
             looked = min(4 * looked, end - offset)
         if stop:
@@ -103,6 +107,7 @@ def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept:
         end = _last_query(more)
         if not end:
             kept += more
+            check_lines(kept, path)
             continue
         data = b"".join((kept, memoryview(more)[:end]))
         yield TextBlock(path, offset, len(data), data)
@@ -140,28 +145,21 @@ def table_blocks(
     Raises:
         InputError: the file is not a readable Parquet file.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path) as file:
-            names = find_columns(file.schema_arrow.names, table, columns or {}, label=str(path)).names
-            kept: pl.DataFrame | None = None
-            before = 0
-            for batch in file.iter_batches(batch_size=rows, columns=list(names)):
-                found: Any = pl.from_arrow(batch)
-                new = found.rename(names)
-                data = new if kept is None else pl.concat([kept, new])
-                same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
-                others = (~same).arg_true()
-                end = int(others[-1]) + 1 if len(others) else 0
-                if end:
-                    yield before, data[:end]
-                    before += end
-                kept = data[end:]
-            if kept is not None and len(kept):
-                yield before, kept
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"{path}: is not a readable parquet file ({str(error).splitlines()[0]}); write it again"
-        ) from error
+    with explain_container_errors(path, "parquet"), open_plain(path) as content, pq.ParquetFile(content) as file:
+        names = find_columns(file.schema_arrow.names, table, columns or {}, label=str(path)).names
+        kept: pl.DataFrame | None = None
+        before = 0
+        for batch in file.iter_batches(batch_size=rows, columns=list(names)):
+            new = frame_of(batch).rename(names)
+            data = new if kept is None else pl.concat([kept, new])
+            same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
+            others = (~same).arg_true()
+            end = int(others[-1]) + 1 if len(others) else 0
+            if end:
+                yield before, data[:end]
+                before += end
+            kept = data[end:]
+        if kept is not None and len(kept):
+            yield before, kept

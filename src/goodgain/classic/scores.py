@@ -6,6 +6,7 @@ These are the measures that `measures/ranked.py` does not compute, and all class
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -49,12 +50,19 @@ class HostScores:
     Args:
         measures: any measures of ir_measures.
         query_ids: all queries of the qrels.
+        labels: all labels of the qrels: the form in which hosts get them must not depend on the batch.
         provider: the name of the provider to ask; None leaves the choice to ir_measures.
     """
 
     def __init__(
-        self, measures: Sequence[ir_measures.Measure], query_ids: Iterable[str], *, provider: str | None = None
+        self,
+        measures: Sequence[ir_measures.Measure],
+        query_ids: Iterable[str],
+        labels: pl.Series,
+        *,
+        provider: str | None = None,
     ) -> None:
+        self._fractional = labels.filter(labels % 1 != 0).unique()
         self._provider = provider
         self._query_ids = sorted(query_ids)
         self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)
@@ -99,7 +107,8 @@ class HostScores:
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
         with _pause_cycle_search():
-            for host, measure, query_id, value in _ask_providers([*self._values], labels, ranking, self._provider):
+            requests = _group_requests([*self._values], self._fractional, self._provider)
+            for host, measure, query_id, value in _ask_providers(requests, labels, ranking):
                 self._values[measure][query_id] = value
                 if measure not in self._hosts.setdefault(host, []):
                     self._hosts[host].append(measure)
@@ -129,11 +138,11 @@ def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bo
 
 
 def _ask_providers(
-    measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame, provider: str | None
+    requests: Iterable[_Request], labels: pl.DataFrame, ranking: pl.DataFrame
 ) -> Iterator[tuple[str, ir_measures.Measure, str, float]]:
     """Yield the name of the provider, the measure, the query and the value, for each value that a provider computes."""
     forms = _Forms(labels, ranking)
-    for request in _group_requests(measures, labels, provider):
+    for request in requests:
         check_provider(request.host, list(request.named), labels, ranking)
         if request.labelling.rel is None and request.labelling.whole:
             check_levels(labels)
@@ -142,9 +151,11 @@ def _ask_providers(
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """Return the value over all queries, by ir_measures' rule and in its order, so that all digits are the same."""
+    """Return the value over all queries, by ir_measures' rule; a mean is exact, so that it is the same in any order."""
     aggregator = measure.aggregator()
-    for value in values.values():
+    if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
+        return math.fsum(values.values()) / len(values)
+    for _, value in sorted(values.items()):
         aggregator.add(value)
     return float(aggregator.result())
 
@@ -175,7 +186,7 @@ class _Request(NamedTuple):
 
 
 def _group_requests(
-    measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, provider: str | None
+    measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
 ) -> Iterable[_Request]:
     """Return calls of providers that give every measure the value it has when it is asked for alone.
 
@@ -184,7 +195,6 @@ def _group_requests(
     second value of a parameter. So measures share a call only if they differ in nothing but name and cutoff.
     """
     requests: dict[tuple[Any, ...], _Request] = {}
-    fractional = labels.get_column("relevance").filter(labels.get_column("relevance") % 1 != 0)
     for measure in measures:
         asked, labelling = choose_labelling(measure, fractional)
         host = choose_provider(asked, provider)

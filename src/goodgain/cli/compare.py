@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from goodgain.cli.options import plot_option
+from goodgain.cli.streams import open_console
 from goodgain.cli.systems import Reading, bounds_option, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
 from goodgain.comparing.comparison import Comparison, compare
@@ -75,6 +76,7 @@ def compare_files(
     places: int,
     rows: str,
     plot: Path | None,
+    spreadsheet: bool,
     reading: Reading,
     **settings: Any,
 ) -> None:
@@ -92,12 +94,10 @@ def compare_files(
     )
     _print_signature(comparison)
     if output_format == "table":
-        from rich.console import Console
-
-        console = Console()
+        console = open_console(sys.stdout)
         console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
     else:
-        print(comparison.to_text(output_format, places=places, rows=rows), end="")
+        print(comparison.to_text(output_format, places=places, rows=rows, spreadsheet=spreadsheet), end="")
     if plot is not None:
         write_picture(draw_comparison(comparison), plot)
         print(f"picture: {plot}", file=sys.stderr)

@@ -19,6 +19,7 @@ from goodgain.cli.options import (
     output_format_option,
     plot_option,
     qrels_argument,
+    spreadsheet_option,
 )
 from goodgain.cli.systems import check_plot, open_systems, reading_of, rows_option, runs_argument
 from goodgain.cli.tables import Value, print_frame, print_sparklines, print_values
@@ -50,6 +51,7 @@ __all__ = ["curve"]
 @click.option("--seed", type=int, default=42, show_default=True, help="Seed of the bootstrap.")
 @plot_option
 @output_format_option("table", "csv", "jsonl", "parquet")
+@spreadsheet_option
 @rows_option
 @gaps_options
 @labels_option
@@ -65,6 +67,7 @@ def curve(
     seed: int,
     plot: Path | None,
     output_format: str,
+    spreadsheet: bool,
     rows: str,
     **options: Any,
 ) -> None:
@@ -83,7 +86,7 @@ def curve(
     if output_format == "table":
         _print_tables(frame, rows=rows, places=places)
     else:
-        print_frame(frame, output_format)
+        print_frame(frame, output_format, spreadsheet=spreadsheet)
     if plot is not None:
         write_picture(draw_curves(frame), plot)
         print(f"picture: {plot}", file=sys.stderr)

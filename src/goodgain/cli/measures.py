@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from goodgain.cli.options import make_epilog
+from goodgain.cli.streams import open_console
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ranked import RANKED_MEASURES
@@ -28,11 +29,10 @@ Family = tuple[str, list[tuple[str, str, str, str]]]
 @click.command("measures", epilog=make_epilog("goodgain measures", "goodgain measures | grep lower"))
 def list_measures() -> None:
     """List the measures that are computed here; all other measures of ir_measures can be asked for too."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = open_console(sys.stdout, width=None if sys.stdout.isatty() else _WIDTH)
     for title, rows in _list_families():
         table = Table("measure", "better", "bounds", "definition", title=title, title_justify="left")
         for row in rows:

@@ -23,6 +23,7 @@ __all__ = [
     "plot_option",
     "qrels_argument",
     "run_argument",
+    "spreadsheet_option",
 ]
 
 Command = Callable[..., None]
@@ -45,6 +46,13 @@ errors_option = click.option(
     default="raise",
     show_default=True,
     help="Bad lines: stop at the first, or leave them out.",
+)
+
+
+spreadsheet_option = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="In CSV, write ' before texts that a spreadsheet would take for formulas: those that begin with = + - @.",
 )
 
 

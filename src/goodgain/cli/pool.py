@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 import goodgain
-from goodgain.cli.options import columns_option, errors_option, gaps_options, labels_option, make_epilog
+from goodgain.cli.options import (
+    columns_option,
+    errors_option,
+    gaps_options,
+    labels_option,
+    make_epilog,
+    spreadsheet_option,
+)
 from goodgain.cli.systems import find_systems, open_systems, reading_of, runs_argument
 from goodgain.files.writing import Outputs
 
@@ -42,6 +49,7 @@ __all__ = ["pool"]
 @click.option(
     "-o", "--output", metavar="SHEET", required=True, type=click.Path(path_type=Path), help="The sheet: .csv or .jsonl."
 )
+@spreadsheet_option
 @gaps_options
 @labels_option
 @columns_option
@@ -53,6 +61,7 @@ def pool(
     results: Path | None,
     flattened: bool,
     output: Path,
+    spreadsheet: bool,
     **options: Any,
 ) -> None:
     """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
@@ -69,6 +78,6 @@ def pool(
     pooled = goodgain.pool(
         systems, k=depth, qrels=judged, results=results, flattened=flattened, columns=reading.columns
     )
-    write_sheet(pooled, output)
+    write_sheet(pooled, output, spreadsheet=spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
     print(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}", file=sys.stderr)

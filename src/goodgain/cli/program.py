@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +14,7 @@ import goodgain
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.cli.compare import compare_files, compare_options
 from goodgain.cli.curve import curve
+from goodgain.cli.ending import run_to_end
 from goodgain.cli.evaluate import evaluate
 from goodgain.cli.judge import judge
 from goodgain.cli.label import label
@@ -29,13 +29,14 @@ from goodgain.cli.options import (
     output_format_option,
     qrels_argument,
     run_argument,
+    spreadsheet_option,
 )
 from goodgain.cli.pool import pool
 from goodgain.cli.systems import reading_of
 from goodgain.cli.tables import print_frame
 from goodgain.cli.traces import convert, dedup
 from goodgain.comparing.tables import FORMS
-from goodgain.errors import GoodgainError, GoodgainNotice
+from goodgain.errors import GoodgainNotice
 from goodgain.files.writing import Outputs
 from goodgain.formats.qrels import looks_like_qrels
 
@@ -65,6 +66,7 @@ def program() -> None:
 @click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
 @click.option("--rel", type=float, default=2, show_default=True, help="The smallest good label.")
 @output_format_option("table", "csv", "jsonl", "parquet")
+@spreadsheet_option
 @gaps_options
 @labels_option
 @columns_option
@@ -75,6 +77,7 @@ def ledger(
     measures: tuple[str, ...],
     rel: float,
     output_format: str,
+    spreadsheet: bool,
     gaps: str,
     first: int,
     labels: str | None,
@@ -90,7 +93,7 @@ def ledger(
         qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
     )
     frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
-    print_frame(frame, output_format)
+    print_frame(frame, output_format, spreadsheet=spreadsheet)
 
 
 @program.command(
@@ -152,6 +155,7 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 )
 @compare_options
 @output_format_option("table", *FORMS)
+@spreadsheet_option
 @order_option
 @gaps_options
 @labels_option
@@ -175,36 +179,15 @@ program.add_command(label)
 program.add_command(list_measures)
 
 
-def _print_on_stderr(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
 def main() -> None:
-    """Run the program. Exit status: 0 done, 2 wrong input or arguments, 3 a required line does not hold, 1 anything else."""
+    """Run the program. Exit status: 0 done, 2 wrong input or arguments, 3 a required line does not hold, as `run_to_end`."""
     shown: set[str] = set()
 
     def show_notice(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
         if str(message) not in shown and issubclass(category, GoodgainNotice):
             shown.add(str(message))
-            _print_on_stderr(f"notice: {message}")
+            print(f"notice: {message}", file=sys.stderr)
 
     warnings.showwarning = show_notice
     warnings.simplefilter("always", GoodgainNotice)
-    try:
-        status = program(standalone_mode=False)
-        sys.stdout.flush()
-    except GoodgainError as error:
-        _print_on_stderr(f"goodgain: {' '.join(str(error).split())}")
-        status = 2
-    except click.ClickException as error:
-        _print_on_stderr(f"goodgain: {error.format_message()} (see goodgain --help)")
-        status = 2
-    except OSError as error:
-        if error.errno != errno.EPIPE and "Broken pipe" not in str(error):
-            raise
-        sys.stderr.close()  # the reader of our output has closed the pipe, as `head` does
-        status = 1
-    except (KeyboardInterrupt, click.Abort):
-        _print_on_stderr("goodgain: interrupted")
-        status = 1
-    sys.exit(status)
+    sys.exit(run_to_end(lambda: program(standalone_mode=False)))

@@ -13,7 +13,7 @@ import click
 from goodgain.batches.run_file import RunFile, open_run
 from goodgain.comparing.grids import ROWS
 from goodgain.errors import InputError
-from goodgain.files.opening import stem
+from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.qrels import load_qrels
@@ -98,7 +98,7 @@ def find_systems(runs: Sequence[str]) -> dict[str, str]:
     own = iter(name_systems([path for _, sign, path in divided if not sign]))
     named: dict[str, str] = {}
     for name, sign, path in divided:
-        system = name if sign else next(own)
+        system = as_text(name) if sign else next(own)
         if not system or not path:
             raise InputError(f"{name}={path}: write NAME=FILE, the name of a system and its run, or the file alone")
         if system in named:
@@ -125,7 +125,7 @@ def name_systems(runs: Sequence[str]) -> list[str]:
         return []
     named = _find_distinct_names(list(dict.fromkeys(paths)))
     times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
-    return [named[path] + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
+    return [as_text(named[path]) + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]
 
 
 def _find_distinct_names(paths: Sequence[Path]) -> dict[Path, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from goodgain.cli.streams import open_console
+from goodgain.files.safe_text import escape_columns, escape_controls, guard_formulas
 from goodgain.measures import MEASURES
 from goodgain.measures.ranked import RANKED_MEASURES
 
@@ -58,18 +61,21 @@ def format_signature(signature: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in (shown | lists).items())
 
 
-def print_frame(frame: pl.DataFrame, output_format: str) -> None:
-    """Print every row of a frame as `table`, `csv`, `jsonl` or `parquet`."""
+def print_frame(frame: pl.DataFrame, output_format: str, *, spreadsheet: bool = False) -> None:
+    """Print every row of a frame as `table`, `csv` (for a spreadsheet, without formulas), `jsonl` or `parquet`."""
     if output_format == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
-            print(frame)
+            print(escape_columns(frame))
     elif output_format == "csv":
-        print(frame.write_csv(), end="")
+        print((guard_formulas(frame) if spreadsheet else frame).write_csv(), end="")
     elif output_format == "jsonl":
         print(frame.write_ndjson(), end="")
     else:
-        frame.write_parquet(sys.stdout.buffer)
+        content = io.BytesIO()  # Polars would raise an error of its own where standard output is full or closed
+        frame.write_parquet(content)
+        sys.stdout.buffer.write(content.getvalue())
+        sys.stdout.buffer.flush()
 
 
 def print_values(
@@ -129,7 +135,6 @@ def _name_query(value: Value) -> str:
 
 
 def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -139,14 +144,14 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
     for heading in header[:words]:
         table.add_column(heading, overflow="fold")
     for heading in header[words:]:
-        table.add_column(Text(show_heading(heading)), justify="right", no_wrap=True)
+        table.add_column(Text(escape_controls(show_heading(heading))), justify="right", no_wrap=True)
     for number, (names, values) in enumerate(body):
         ends = words > 1 and number + 1 < len(body) and body[number + 1][0][0] != names[0]
-        cells = [*map(Text, names[:-1]), Text(show_name(names[-1]))]
+        cells = [Text(escape_controls(name)) for name in (*names[:-1], show_name(names[-1]))]
         table.add_row(*cells, *(Text(_write_cell(value, places)) for value in values), end_section=ends)
-    Console().print(table)
+    open_console(sys.stdout).print(table)
     for sentence in _explain_cells([value for _, values in body for value in values if value is not None]):
-        Console().print(Text(sentence))
+        open_console(sys.stdout).print(Text(sentence))
 
 
 def _explain_cells(values: Sequence[Value]) -> Iterator[str]:
@@ -192,7 +197,6 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
 
     The bars of a measure have one scale for all systems, from 0 to its highest mean.
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -209,8 +213,8 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
             means = line.get_column("mean").to_list()
             ends = [_format_value(mean, places) for mean in (means[0], means[-1])]
             cells = [_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]]
-            table.add_row(*map(Text, cells))
-    Console().print(table)
+            table.add_row(*(Text(escape_controls(cell)) for cell in cells))
+    open_console(sys.stdout).print(table)
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:

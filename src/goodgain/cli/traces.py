@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from goodgain.cli.options import errors_option, make_epilog
+from goodgain.cli.streams import open_console
 from goodgain.cli.systems import path_exists
 from goodgain.errors import InputError
 from goodgain.files.writing import Outputs
@@ -139,10 +140,9 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
-    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=open_console(sys.stderr)) as bar:
         task = bar.add_task("traces")
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

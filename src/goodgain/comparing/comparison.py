@@ -77,15 +77,18 @@ class Comparison(Findings):
         signature: the versions and settings that the numbers were made with.
     """
 
-    def to_text(self, form: str = "markdown", *, places: int = 4, rows: str = "measures") -> str:
+    def to_text(
+        self, form: str = "markdown", *, places: int = 4, rows: str = "measures", spreadsheet: bool = False
+    ) -> str:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
-        The table of means has a row for each measure, or with `rows="systems"` one for each system.
+        The table of means has a row for each measure, or with `rows="systems"` one for each system. With `spreadsheet`,
+        texts in CSV that a spreadsheet would take for formulas begin with an apostrophe.
 
         Raises:
             InputError: the form, or what the rows are, is unknown.
         """
-        return write_comparison(self, form, Layout(places, rows))
+        return write_comparison(self, form, Layout(places, rows, spreadsheet))
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()

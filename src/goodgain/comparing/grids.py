@@ -25,10 +25,11 @@ _SPENT = {
 
 
 class Layout(NamedTuple):
-    """How tables are laid out: the number of decimals, and which of `ROWS` the rows of the means are."""
+    """How tables are laid out: the number of decimals, which of `ROWS` the rows of the means are, if for a spreadsheet."""
 
     places: int = 4
     rows: str = "measures"
+    spreadsheet: bool = False
 
 
 class Cell(NamedTuple):

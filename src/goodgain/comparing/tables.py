@@ -13,6 +13,7 @@ from typing import Any
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import ROWS, Grid, Layout, build_grids, build_legend, describe_bounds
 from goodgain.errors import InputError
+from goodgain.files.safe_text import escape_controls, guard_formulas
 
 __all__ = ["FORMS", "render_on_terminal", "write_comparison"]
 
@@ -42,7 +43,7 @@ def _write_markdown(comparison: Findings, layout: Layout) -> str:
 
 def _escape_markdown(text: str) -> str:
     """Escape a text: names of systems and measures come from users, and must not become markup or a new line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", _remove_line_breaks(text))
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
 
 def _write_latex(comparison: Findings, layout: Layout) -> str:
@@ -100,7 +101,7 @@ def _remove_line_breaks(text: str) -> str:
 
 
 def _write_csv(comparison: Findings, layout: Layout) -> str:
-    return comparison.pairs.write_csv()
+    return (guard_formulas(comparison.pairs) if layout.spreadsheet else comparison.pairs).write_csv()
 
 
 def _write_json(comparison: Findings, layout: Layout) -> str:
@@ -145,7 +146,7 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
             pairs = pairs.drop_column(heading)
     yield _build_rich_table(pairs)
     for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
-        yield Text(sentence)
+        yield Text(escape_controls(sentence))
     if left_out:
         yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
 
@@ -164,9 +165,9 @@ def _build_rich_table(grid: Grid) -> Any:
 
     table = Table(title=grid.title, title_justify="left")
     for k, heading in enumerate(grid.header):
-        table.add_column(Text(heading), justify="left" if k < grid.words else "right", overflow="fold")
+        table.add_column(Text(escape_controls(heading)), justify="left" if k < grid.words else "right", overflow="fold")
     for row in grid.rows:
         table.add_row(
-            *(Text(_remove_line_breaks(c.text), style="bold" if c.best else _COLOURS.get(c.verdict, "")) for c in row)
+            *(Text(escape_controls(c.text), style="bold" if c.best else _COLOURS.get(c.verdict, "")) for c in row)
         )
     return table

@@ -7,6 +7,7 @@ rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,10 @@ import polars as pl
 from goodgain.ranking.engines import collect, move_to_engine, to_lazy
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
-__all__ = ["Counts", "count", "count_pools", "ledger_and_pools", "tally"]
+__all__ = ["Counts", "add_rests", "count", "count_pools", "find_unit", "ledger_and_pools", "tally"]
+
+#: The exponent of the smallest unit that a label can be divided by.
+_LEAST_EXPONENT = -1000
 
 
 class Counts(NamedTuple):
@@ -75,17 +79,48 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
     labelled = _add_labels(firsts, move_to_engine(rows, judgments), labels)
     label = nw.col("relevance")
+    whole = _cut_at_unit(label, find_unit(_labels_in_memory(qrels)))
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     counts = {
         "UR": one,
         "Unjudged": label.is_null().cast(nw.Int64),
         **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
-        **{f"G{k}": nw.when(is_good).then(label).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
+        **{f"G{k}": nw.when(is_good).then(whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
+        **{f"rest{k}": nw.when(is_good).then(label - whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
     }
     key = ["query_id", "iteration"]
     seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
-    return collect(returned.join(seen, on=key, how="left"))
+    return add_rests(collect(returned.join(seen, on=key, how="left")))
+
+
+def _labels_in_memory(qrels: Any) -> pl.Series:
+    labels = nw.from_native(qrels).select("relevance")
+    return (labels.to_polars() if isinstance(labels, nw.DataFrame) else collect(labels)).get_column("relevance")
+
+
+def find_unit(labels: pl.Series) -> float:
+    """Return the power of two at which labels are cut in two, so that sums of both parts are exact; 0 for whole labels.
+
+    A sum of floats depends on their order in its last digit: on the order of rows, on blocks and on the engine. The multiples
+    of the unit have 26 bits, and what is left of labels down to a hundredth of the largest has few enough bits too, so that
+    the sums of both are exact for millions of labels, and their sum is the one number next to the exact one.
+    """
+    if (labels == labels.round()).all():
+        return 0.0
+    largest = float(labels.abs().max() or 0)  # type: ignore[arg-type]  # a number
+    return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
+
+
+def _cut_at_unit(label: nw.Expr, unit: float) -> nw.Expr:
+    return (label / unit).floor() * unit if unit else label
+
+
+def add_rests(sums: pl.DataFrame) -> pl.DataFrame:
+    """Return exact sums of labels, G or GainPool with the position of a threshold, with what is left of labels added."""
+    rests = [name for name in sums.columns if name.startswith("rest")]
+    gains = "GainPool" if "GainPool0" in sums.columns else "G"
+    return sums.with_columns(pl.col(f"{gains}{name.removeprefix('rest')}") + pl.col(name) for name in rests).drop(rests)
 
 
 def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
@@ -97,16 +132,20 @@ def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.
     judgments = collect(nw.from_native(qrels))
     label = pl.col("relevance").cast(pl.Float64)
     good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
-    gain = {f"GainPool{k}": pl.when(label >= rel).then(label).otherwise(0.0) for k, rel in enumerate(rels)}
-    return (
+    unit = find_unit(judgments.get_column("relevance").cast(pl.Float64))
+    whole = (label / unit).floor() * unit if unit else label
+    gain = {f"GainPool{k}": pl.when(label >= rel).then(whole).otherwise(0.0) for k, rel in enumerate(rels)}
+    rest = {f"rest{k}": pl.when(label >= rel).then(label - whole).otherwise(0.0) for k, rel in enumerate(rels)}
+    sums = (
         (judgments if labels is None else _keep_largest_label(judgments))
         .lazy()
-        .select(pl.col("query_id").cast(pl.String), **good, **gain)
+        .select(pl.col("query_id").cast(pl.String), **good, **gain, **rest)
         .group_by("query_id")
-        .agg(pl.col(*good, *gain).sum())
+        .agg(pl.col(*good, *gain, *rest).sum())
         .sort("query_id")
         .collect()
     )
+    return add_rests(sums)
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:

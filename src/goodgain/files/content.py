@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import mmap
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.files.opening import COMPRESSED, ZstdReader, compression_of, explain_read_errors, open_plain, open_stream
+from goodgain.files.opening import (
+    COMPRESSED,
+    compression_of,
+    explain_read_errors,
+    file_size,
+    open_plain,
+    open_stream,
+    unpack,
+)
 
-__all__ = ["Content", "read_bytes"]
+__all__ = ["LONGEST_LINE", "Content", "check_lines", "read_bytes", "read_lines"]
 
 _PIECE = 2**20
+#: Bytes of the longest line that is read of a table: two ids of 1 MB and more. A longer one is hostile, or not a table.
+LONGEST_LINE = 64 << 20
 
 
 class Content(NamedTuple):
@@ -24,13 +30,11 @@ class Content(NamedTuple):
 
     Attributes:
         data: the bytes, decompressed.
-        path: the file, where `data` are all its bytes as they stand in it; None elsewhere.
         part_of: the file, where `data` are some of its lines.
         offset: the (decompressed) byte of that file at which they begin.
     """
 
-    data: bytes | mmap.mmap
-    path: Path | None = None
+    data: bytes
     part_of: Path | None = None
     offset: int = 0
 
@@ -47,14 +51,8 @@ class Content(NamedTuple):
         return lines
 
     def has_any(self, bytes_: bytes) -> bool:
-        """Tell whether any of these bytes occurs.
-
-        The pages of a mapped file that were looked at are given back, or they would count as memory of the process.
-        """
-        found = any(self.data.find(bytes([byte])) >= 0 for byte in bytes_)
-        if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            self.data.madvise(mmap.MADV_DONTNEED)
-        return found
+        """Tell whether any of these bytes occurs."""
+        return any(byte in self.data for byte in bytes_)
 
     def lines(self) -> Iterator[bytes]:
         """Yield every line with its end."""
@@ -65,30 +63,79 @@ class Content(NamedTuple):
             start = end
 
 
-def read_bytes(path: Path) -> Content:
-    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes).
+def read_lines(path: Path) -> Content:
+    """Read a file of lines as `read_bytes` does.
 
     Raises:
-        InputError: the file cannot be read, or its compressed data are damaged or end too early.
+        InputError: also where a line is longer than 64 MiB.
     """
-    with explain_read_errors(path):
-        with open_plain(path) as file:
-            content = _map(file)
-        compression = compression_of(content[:4])
-        if compression == "gz":
-            return Content(gzip.decompress(content))
-        if compression == "zst":
-            return Content(ZstdReader(io.BytesIO(content)).readall())
-    if path.suffix.lower() in COMPRESSED:
-        raise InputError(
-            f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
-        )
-    return Content(content, path if isinstance(content, mmap.mmap) else None)
+    return read_bytes(path, longest_line=LONGEST_LINE)
 
 
-def _map(file: IO[bytes]) -> bytes | mmap.mmap:
-    """Map a regular file, so that reading it costs no copy; read a pipe, which cannot be mapped."""
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-        return file.read()
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None = None) -> Content:
+    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes).
+
+    The bytes are copied, not mapped: a mapped file that another program cuts short ends the process.
+
+    Raises:
+        InputError: the file cannot be read, became shorter meanwhile, its compressed data are damaged, end too early or
+            unpack to over 64 MiB and over 100 times their size, a line is longer than `longest_line`, or there are more
+            than `most` bytes.
+    """
+    with explain_read_errors(path), open_plain(path) as file:
+        kind = compression_of(file.peek(4))
+        if kind is not None:
+            with unpack(file, kind, path) as stream:
+                return Content(_read_unpacked(stream, path, longest_line, most))
+        if path.suffix.lower() in COMPRESSED:
+            raise InputError(
+                f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
+            )
+        size = file_size(file) or 0
+        if most is not None and size > most:
+            raise _too_large(path, most)
+        data = file.read() if most is None else file.read(most + 1)
+        if most is not None and len(data) > most:
+            raise _too_large(path, most)
+        if len(data) < size:
+            raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
+    if longest_line is not None:
+        check_lines(data, path, longest_line)
+    return Content(data)
+
+
+def _read_unpacked(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
+    """Read a decompressed stream to its end, piece by piece, so that what is refused does not fill the memory before."""
+    content = io.BytesIO()
+    in_line = 0  # bytes of a line that has not ended yet
+    while piece := stream.read(_PIECE):
+        if most is not None and content.tell() + len(piece) > most:
+            raise _too_large(path, most)
+        content.write(piece)
+        end = piece.rfind(b"\n")
+        in_line = in_line + len(piece) if end < 0 else len(piece) - end - 1
+        if longest_line is not None and in_line > longest_line:
+            raise _too_long(path, longest_line)
+    return content.getvalue()
+
+
+def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
+    """Check that no line is too long: before a reader puts it together, which takes several times its size.
+
+    Raises:
+        InputError: a line is.
+    """
+    start = 0
+    while len(data) - start > longest:
+        end = data.rfind(b"\n", start, start + longest + 1)
+        if end < 0:
+            raise _too_long(path, longest)
+        start = end + 1
+
+
+def _too_large(path: Path, most: int) -> InputError:
+    return InputError(f"{path}: is larger than {most >> 30} GiB in one piece; write JSON Lines, one trace a line")
+
+
+def _too_long(path: Path, longest: int) -> InputError:
+    return InputError(f"{path}: has a line of more than {longest >> 20} MiB; write one row a line")

@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import container
-from goodgain.files.writing import atomic_write
+from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.schema import COMMENT
 
 __all__ = ["Append", "EncodedRows", "append_rows", "encode_rows", "escape_ids", "warn_of_escaped_ids", "write_frame"]
@@ -55,7 +55,7 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
     kind = container(path)
     if kind == "text":
         frame = _check_and_escape(frame, path)
-    with atomic_write(path) as file:
+    with atomic_write(path) as file, write_with_polars():
         if kind == "parquet":
             frame.write_parquet(file)
         elif kind == "arrow":

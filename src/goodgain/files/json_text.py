@@ -11,6 +11,9 @@ __all__ = ["NotJSONError", "loads", "parse_concatenated"]
 
 #: More values in a row than this are not read: the text is hostile, or is not a tool's output.
 _MAX_VALUES = 100_000
+#: Characters of a text that is large; bytes that a value takes in memory; bytes that the values of any text may take,
+#: and beyond them a multiple of its length.
+_LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
 
 
 class NotJSONError(ValueError):
@@ -21,8 +24,11 @@ def loads(text: str | bytes | memoryview) -> Any:
     """Parse a JSON text. NaN and Infinity, which Python writes although JSON lacks them, become None.
 
     Raises:
-        NotJSONError: the text is not JSON, nests over 1,000 deep, or has a lone surrogate (half a character).
+        NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate (half a character), or is large and
+            has values for so much memory as no log has.
     """
+    if len(text) > _LARGE and not isinstance(text, memoryview):
+        _check_values(text)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -36,6 +42,14 @@ def loads(text: str | bytes | memoryview) -> Any:
     except (ValueError, RecursionError, TypeError) as error:
         raise NotJSONError(str(error)) from None
     return value
+
+
+def _check_values(text: str | bytes) -> None:
+    """Refuse a large text whose values, even if each is as small as can be, take many times its memory: `[[],[],...`."""
+    signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
+    values = sum(text.count(sign) for sign in signs)
+    if values * _VALUE > _MEMORY + _TIMES * len(text):
+        raise NotJSONError(f"it has {values:,} values, too many for {len(text) >> 20} MiB")
 
 
 def parse_concatenated(text: str) -> list[Any] | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 
@@ -18,15 +20,18 @@ __all__ = [
     "COMPRESSED",
     "JSON_LINES",
     "ZstdReader",
+    "as_text",
     "compression",
     "compression_of",
     "container",
     "error_reason",
     "explain_read_errors",
+    "file_size",
     "open_plain",
     "open_stream",
     "plain_name",
     "stem",
+    "unpack",
 ]
 
 #: Endings of compressed files; they follow the ending that says what the file holds.
@@ -44,9 +49,11 @@ _CONTAINERS = {
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
 _BUFFER = 256 << 10
-#: Compressed bytes that are unpacked at a time. Four of them can stand for 128 KiB, so that a hostile file of this size
-#: unpacks to half a GiB at most.
-_PACKED = 16 << 10
+#: Compressed bytes that are unpacked at a time, at most and at least. Four of them can stand for 128 KiB: fewer are taken
+#: where a piece unpacks to more than `_PIECE`, so that pieces of a hostile file stay small too.
+_PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
+#: Compressed data may unpack to this many bytes, or to this many times their own size.
+_UNPACKED, _TIMES = 64 << 20, 100
 
 
 def plain_name(name: str) -> str:
@@ -61,7 +68,21 @@ def plain_name(name: str) -> str:
 
 def stem(path: Path) -> str:
     """The name of a file without its ending (and `.gz`, `.zst`): what a system is called."""
-    return Path(plain_name(path.name)).stem
+    return Path(plain_name(as_text(path.name))).stem
+
+
+def as_text(name: str) -> str:
+    r"""Return the name of a file as text that any table can hold; bytes that are not UTF-8 are written as `\xff`.
+
+    Python has such bytes, and in the C locale all that are not ASCII, as halves of surrogate pairs.
+
+    >>> print(as_text(b"run\xff".decode(errors="surrogateescape")))
+    run\xff
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # halves that do not stand for bytes, which no file's name has
+        return name.encode("utf-8", "backslashreplace").decode()
 
 
 def container(path: Path) -> str:
@@ -95,14 +116,29 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
     """
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(len(_ZSTD)))
-        if kind == "gz":
-            with gzip.GzipFile(fileobj=file) as content:
-                yield content  # type: ignore[misc]  # a binary file in all but its declared type
-        elif kind == "zst":
-            with BufferedReader(ZstdReader(file), _BUFFER) as content:
-                yield content
-        else:
+        if kind is None:
             yield file
+        else:
+            with unpack(file, kind, path) as content:
+                yield content
+
+
+@contextmanager
+def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
+    """Open the decompressed bytes of a file that is `gz` or `zst`, which are read no further than a bomb would go.
+
+    Raises:
+        InputError: while they are read, where they are over 64 MiB and over 100 times the size of the file.
+    """
+    content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
+    with content, BufferedReader(_Bounded(content, path, file_size(file)), _BUFFER) as bounded:
+        yield bounded
+
+
+def file_size(file: IO[bytes]) -> int | None:
+    """Return how many bytes an open regular file has; None for a pipe."""
+    status = os.fstat(file.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def open_plain(path: Path) -> BufferedReader:
@@ -139,6 +175,31 @@ def error_reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
+class _Bounded(RawIOBase):
+    """Decompressed bytes, which may be 64 MiB or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
+
+    def __init__(self, content: Any, path: Path, packed: int | None) -> None:
+        self._content = content
+        self._path = path
+        self._most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
+        self._done = 0
+
+    def readable(self) -> bool:
+        """Return True: the stream is for reading."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
+        """Fill a buffer, and return how many bytes are in it; 0 at the end."""
+        size: int = self._content.readinto(buffer)
+        self._done += size
+        if self._done > self._most:
+            raise InputError(
+                f"{self._path}: unpacks to more than {self._most >> 20:,} MiB, over {_TIMES} times its size, as hostile files "
+                "do; if it is meant so, decompress it and give the plain file"
+            )
+        return size
+
+
 class ZstdReader(RawIOBase):
     """The decompressed bytes of Zstandard frames.
 
@@ -155,24 +216,22 @@ class ZstdReader(RawIOBase):
         self._rest = memoryview(b"")
 
     def _unpack(self) -> Iterator[bytes]:
-        packed = self._file.read(_PACKED)
+        size = 16 * _FEWEST
+        packed = self._file.read(size)
         while packed:
             frame = zstandard.ZstdDecompressor().decompressobj()
             while not frame.eof:
                 if not packed:
                     raise zstandard.ZstdError("the last frame has no end")
-                yield frame.decompress(packed)
-                packed = frame.unused_data if frame.eof else self._file.read(_PACKED)
-            packed = packed or self._file.read(_PACKED)
+                piece = frame.decompress(packed)
+                yield piece
+                size = max(_FEWEST, size // 4) if len(piece) > _PIECE else min(_PACKED, 2 * size)
+                packed = frame.unused_data if frame.eof else self._file.read(size)
+            packed = packed or self._file.read(size)
 
     def readable(self) -> bool:
         """Return True: the stream is for reading."""
         return True
-
-    def readall(self) -> bytes:
-        """Read all that is left."""
-        rest, self._rest = bytes(self._rest), memoryview(b"")
-        return b"".join((rest, *self._pieces))
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
         """Fill a buffer, and return how many bytes are in it; 0 at the end."""

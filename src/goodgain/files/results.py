@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.content import read_bytes
+from goodgain.files.containers import RowFrames, read_container
+from goodgain.files.content import read_bytes, read_lines
+from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container
@@ -59,6 +60,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 def open_results(results: Any) -> Any:
     """Return results as they are; those in a file as a frame, read by `read_results`."""
+    check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 
 
@@ -68,19 +70,14 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises:
         InputError: the name ends otherwise, or a line is not a result; the error names the line.
     """
+    check_fork()
     path = Path(path)
     check_results_name(path)
-    content = read_bytes(path)
     if container(path) == "parquet":
-        try:
-            return pl.read_parquet(content.path or io.BytesIO(content.data))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path}: cannot be read ({reason}); write the results again") from error
-    schema = dict(RESULTS_SCHEMA) | _DEDUPLICATED
-    columns: dict[str, list[Any]] = {name: [] for name in schema}
+        return read_container(read_bytes(path), path, "parquet")
+    rows = RowFrames(RESULTS_SCHEMA | _DEDUPLICATED)
     present: set[str] = set()
-    for number, line in enumerate(content.lines(), start=1):
+    for number, line in enumerate(read_lines(path).lines(), start=1):
         if not line.strip():
             continue
         at = f"{path}, line {number}, at "
@@ -89,10 +86,8 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
         present.update(row)
-        for name, column in columns.items():
-            column.append(_read_value(name, row.get(name), at))
-    frame = pl.DataFrame(columns, schema=schema)
-    return frame.drop(name for name in _DEDUPLICATED if name not in present)
+        rows.add([_read_value(name, row.get(name), at) for name in RESULTS_SCHEMA | _DEDUPLICATED])
+    return rows.to_frame().drop(name for name in _DEDUPLICATED if name not in present)
 
 
 def _read_value(name: str, value: Any, at: str) -> Any:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import polars as pl
 import zstandard
 
 from goodgain.errors import InputError
 from goodgain.files.opening import error_reason
 
-__all__ = ["Outputs", "atomic_write"]
+__all__ = ["Outputs", "atomic_write", "temporary_folder", "write_with_polars"]
+
+#: How Rust writes the number of an error of the operating system.
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class Outputs:
@@ -60,25 +65,26 @@ def _identity(path: Path) -> _Identity:
     try:
         status = path.stat()
     except FileNotFoundError:
-        return path.resolve()
+        with suppress(OSError):  # the working folder was deleted: opening the file will say so
+            return path.resolve()
     except (OSError, ValueError):  # opening it will say what is wrong
         return None
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+    else:
+        return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+    return None
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to write to, compressed as its name says; it appears under its name only when all went well.
 
-    An error or Ctrl-C leaves whatever stood there before.
+    An error or a signal that raises one leaves whatever stood there before.
 
     Raises:
         InputError: the file cannot be written.
     """
     try:
-        target = path.resolve()  # through a link to the file it names
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "is a directory")
+        target = _resolve(path)
         if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
             with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
                 yield out
@@ -94,12 +100,72 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             with suppress(FileNotFoundError):
                 part.unlink()
             raise
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError) or getattr(error, "errno", None) == errno.EPIPE or "Broken pipe" in str(error):
+    except OSError as error:
+        if error.errno == errno.EPIPE:
             raise
         raise InputError(
             f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         ) from error
+
+
+def _resolve(path: Path) -> Path:
+    """Return the file that a path leads to, through links.
+
+    Raises:
+        OSError: it is a folder, links lead in a circle, or no file can have this name.
+    """
+    try:
+        target = path.resolve()
+        is_folder = path.is_dir()
+    except (RuntimeError, ValueError) as error:  # by Python's version, for links in a circle; a NUL
+        raise OSError(errno.EINVAL, str(error)) from error
+    if is_folder:
+        raise IsADirectoryError(errno.EISDIR, "is a directory")
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
+
+
+@contextmanager
+def write_with_polars() -> Iterator[None]:
+    """Raise an error of the operating system as such, which Polars has inside one of its own.
+
+    Raises:
+        OSError: writing failed.
+    """
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        found = _OS_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder for temporary files, and remove it with all that is in it, also after an error or a signal.
+
+    Raises:
+        InputError: it cannot be made, or files in it cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
+        except OSError as error:
+            raise _no_room(error) from error
+        try:
+            yield folder
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            raise _no_room(error) from error
+
+
+def _no_room(error: OSError) -> InputError:
+    return InputError(
+        f"temporary files cannot be written ({error_reason(error)}); set the variable TMPDIR to a folder with more room"
+    )
 
 
 @contextmanager

@@ -41,14 +41,17 @@ def find_header(content: Content, path: Path, columns: Columns) -> Header | None
     if separator is None:
         return None
     if content.data[: len(_BOM)] == _BOM:
-        content = content._replace(data=content.data[len(_BOM) :], path=None)
+        content = content._replace(data=content.data[len(_BOM) :])
     first_row = next(number_rows(content), (0, b""))[1]
     if any(is_row(first_row, table) for table in (RUN_TEXT, QRELS_TEXT)):
         return None
     line = next(number_lines(content), (0, b""))[1].decode("utf-8", "replace")
     if separator not in line:
         return None
-    names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
+    try:
+        names = [name.strip() for name in next(csv.reader([line], delimiter=separator))]
+    except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
+        raise InputError(f"{path}: the header cannot be read ({error}); write the names of the columns again") from None
     if separator == "\t" and not any(
         find_columns(names, table, columns, label=str(path)).names for table in (RUN, QRELS)
     ):
@@ -67,7 +70,7 @@ def read_delimited(
     for name in find_columns(header.names, table, columns, label=str(path)).names:
         if header.names.count(name) > 1:
             raise InputError(f"{path}: two columns have the name {name!r}; give each a name of its own")
-    text = bytes(content.data).removeprefix(_BOM).lstrip(b"\r\n")
+    text = content.data.removeprefix(_BOM).lstrip(b"\r\n")
     try:
         frame = pl.read_csv(text, separator=header.separator, infer_schema=False)
     except pl.exceptions.PolarsError as error:

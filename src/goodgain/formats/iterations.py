@@ -17,9 +17,19 @@ from goodgain.schema import EMPTY_DOC
 
 __all__ = ["add_empty_iterations", "add_empty_iterations_lazily", "number_iterations"]
 
-_WHOLE = r"^\+?[0-9]{1,18}$"
+_LARGEST = str(2**63 - 1)
+#: A whole number that Int64 holds, in any form: fewer digits than the largest one, or as many and smaller at some place.
+_WHOLE = (
+    rf"^\+?0*(?:[0-9]{{1,{len(_LARGEST) - 1}}}|{_LARGEST}"
+    + "".join(
+        f"|{_LARGEST[:k]}[0-{int(digit) - 1}][0-9]{{{len(_LARGEST) - 1 - k}}}"
+        for k, digit in enumerate(_LARGEST)
+        if digit > "0"
+    )
+    + ")$"
+)
 _RULE = (
-    "column 2 of an iterated run holds whole numbers from 0, that of a classic run one value per query; "
+    "column 2 of an iterated run holds whole numbers from 0 (below 2^63), that of a classic run one value per query; "
     "number the iterations of this query, or give it one value"
 )
 _LARGEST_GAP = 10_000

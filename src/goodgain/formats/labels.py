@@ -9,6 +9,7 @@ from goodgain.formats.row_origins import RowSource
 from goodgain.schema import EMPTY_DOC
 
 __all__ = [
+    "LEAST_LABEL",
     "LOWEST_LABEL",
     "MOST_LEVELS",
     "check_documents",
@@ -26,6 +27,10 @@ _NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+
 
 #: trec_eval keeps a list of all levels up to the largest label, for every query.
 MOST_LEVELS = 10_000_000
+
+
+#: Smaller labels above 0 have fewer digits than other floats as soon as they are divided: nDCG is wrong without a word.
+LEAST_LABEL = 1e-280
 
 
 def check_levels(labels: pl.DataFrame) -> None:

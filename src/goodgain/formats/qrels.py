@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -15,7 +14,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
+from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows
@@ -31,6 +32,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.labels import (
+    LEAST_LABEL,
     check_documents,
     check_levels,
     clip_for_trec_eval,
@@ -211,6 +213,7 @@ def load_qrels(
     A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`). A caller who
     gives null labels a notice of its own passes `report_null=False`.
     """
+    check_fork()
     if isinstance(source, Qrels):
         if labels is not None and labels != source.labels:
             raise InputError(
@@ -240,6 +243,11 @@ def load_qrels(
     frame, ungraded, rows = _take_out_null_labels(frame, rows, report=report_null)
     if not math.isfinite(frame.get_column("relevance").abs().sum()):
         raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
+    low = frame.get_column("relevance").filter(frame.get_column("relevance").abs().is_between(0, LEAST_LABEL, "none"))
+    if len(low):
+        raise InputError(
+            f"{rows.label}: the label {low[0]:g} is so small that floats lose its digits; map the labels to a larger scale"
+        )
     frame = keep_whole_labels(frame)
     if labels is None:
         labelled, subtopics = keep_one_label_per_document(frame, rows)
@@ -333,16 +341,12 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     Raises:
         InputError: the file cannot be read.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if _exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
     content = read_bytes(path)
     if kind in ("parquet", "arrow"):
-        scan = pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema
-        try:
-            return _are_of_qrels(scan(io.BytesIO(content.data)), columns)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
+        return _are_of_qrels(read_column_names(content, path, kind), columns)
     header = find_header(content, path, columns or {}) if kind == "text" else None
     if header is not None:
         return _are_of_qrels(header.names, columns)

@@ -12,6 +12,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
 from goodgain.formats.checks import check_rows, check_tags
@@ -300,7 +301,8 @@ def make_run(
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for an option that has no meaning, or comes too late."""
+    """Raise `InputError` for an option that has no meaning, or comes too late, and in a process that cannot read."""
+    check_fork()
     if isinstance(source, Run) and (gaps, first, errors) != ("close", 1, "raise"):
         raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
     check_errors_option(errors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.content import Content, read_bytes
+from goodgain.files.containers import RowFrames, read_container
+from goodgain.files.content import Content, read_bytes, read_lines
 from goodgain.files.opening import container
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.formats.delimited import find_header, read_delimited
@@ -29,9 +29,9 @@ def read_file(path: Path, table: Table, *, errors: str, columns: Columns) -> tup
 
     `columns` has the user's names of columns.
     """
-    content = read_bytes(path)
     if container(path) != "text":
-        return _read_table(content, path, table, errors=errors, columns=columns), False
+        return _read_table(path, table, errors=errors, columns=columns), False
+    content = read_lines(path)
     header = find_header(content, path, columns)
     if header is not None:
         return read_delimited(content, header, path, table, errors=errors, columns=columns), False
@@ -41,18 +41,12 @@ def read_file(path: Path, table: Table, *, errors: str, columns: Columns) -> tup
     return OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
 
 
-def _read_table(content: Content, path: Path, table: Table, *, errors: str, columns: Columns) -> OpenFrame:
+def _read_table(path: Path, table: Table, *, errors: str, columns: Columns) -> OpenFrame:
     kind = container(path)
     if kind == "jsonl":
-        frame, rows, found = _read_json_lines(content, path, table, columns, skip=errors == "skip")
+        frame, rows, found = _read_json_lines(read_lines(path), path, table, columns, skip=errors == "skip")
         return OpenFrame(open_frame(frame, table).frame, rows, found)
-    read = pl.read_parquet if kind == "parquet" else pl.read_ipc
-    try:
-        frame = read(io.BytesIO(content.data))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"{path}: is not a readable {kind} file ({str(error).splitlines()[0]}); write it again"
-        ) from error
+    frame = read_container(read_bytes(path), path, kind)
     try:
         opened = open_frame(frame, table, columns=columns)
     except InputError as error:
@@ -65,7 +59,8 @@ def _read_json_lines(
 ) -> tuple[pl.DataFrame, FrameRows, FoundColumns]:
     """Read JSON Lines value by value: a reader that infers types would turn an id 7 among texts into null."""
     types = {name: dtype for name, dtype in _KNOWN_TYPES.items() if name in table.columns}
-    objects: list[dict[str, Any]] = []
+    objects = RowFrames(types)
+    given: set[str] = set()
     lines: list[int] = []
     keys: dict[str, None] = {}
     skipped = SkippedRows()
@@ -79,7 +74,8 @@ def _read_json_lines(
                 names_of[own] = find_columns(own, table, columns, label=str(path)).names
             value, wrong = _read_columns(value, table, names_of[own])
         if not wrong:
-            objects.append(value)
+            objects.add([value.get(name) for name in types])
+            given.update(value)
             lines.append(number)
         elif skip:
             skipped.add(f"line {number} ({wrong})")
@@ -87,11 +83,8 @@ def _read_json_lines(
             place = f"{path}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
             raise InputError(f"{place} {wrong}; correct the line, or leave such lines out with errors='skip'")
     skipped.report(str(path))
-    names = [name for name in table.columns if not objects or name in table.required or any(name in o for o in objects)]
-    frame = pl.DataFrame(
-        {name: [value.get(name) for value in objects] for name in names},
-        schema={name: types[name] for name in names},
-    )
+    frame = objects.to_frame()
+    frame = frame.select(name for name in table.columns if frame.is_empty() or name in table.required or name in given)
     rows = FrameRows(f"{path}, counting lines that are not blank", None if not skipped.count else lines)
     return frame, rows, find_columns(keys, table, columns, label=str(path))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.containers import RowFrames
 from goodgain.files.content import Content
 from goodgain.formats.row_origins import COMMENT_BYTES, WHITE, TextLines, number_rows, quote
 from goodgain.formats.skipped import SkippedRows
@@ -96,7 +96,7 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
     cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
     if content.data[:3] == _BOM and content.part_of is None:
-        content = content._replace(data=content.data[3:], path=None)
+        content = content._replace(data=content.data[3:])
     if content.data[:3] == _BOM:  # begins a query id, as elsewhere in a file; Polars would drop it
         return _read_line_by_line(content, table, label=label, skip=errors == "skip")
     rows, comments = _cut_comments(content, table) if content.data[:1] == COMMENT_BYTES else (content, 0)
@@ -127,7 +127,7 @@ def _cut_comments(content: Content, table: TextTable) -> tuple[Content, int]:
     """Return the text without comments (as it is, if it has none), and how many of them have the fields of a row."""
     if content.data[:1] != COMMENT_BYTES and content.data.find(b"\n" + COMMENT_BYTES) < 0:
         return content, 0
-    text = bytes(content.data)
+    text = content.data
     comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
     return Content(_COMMENT_LINE.sub(b"", text)), comments
 
@@ -139,7 +139,7 @@ def is_row(line: bytes, table: TextTable) -> bool:
 
 def _normalize_blanks(content: Content) -> Content:
     """Write one blank between fields, none at the edges of lines, and no blank lines."""
-    text = bytes(content.data).translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
+    text = content.data.translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
     return Content(re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n")))
 
 
@@ -154,18 +154,15 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
     if table is RUN_TEXT:
         whole |= {"iteration": pl.Int64, "score": pl.Float64}
     for schema in (whole, _types(table, pl.Float64)):
-        source = content.path or bytes(content.data)
         try:
-            frame = pl.read_csv(
-                source, separator=separator, has_header=False, quote_char=None, schema=schema, glob=False
-            )
+            frame = pl.read_csv(content.data, separator=separator, has_header=False, quote_char=None, schema=schema)
         except pl.exceptions.PolarsError:
             continue
         return frame if _is_sound(frame, table) else None
     return None
 
 
-def separator_of(text: bytes | mmap.mmap) -> str:
+def separator_of(text: bytes) -> str:
     """Return what stands between the fields of clean text, by its first line: a tab, or a blank."""
     end = text.find(b"\n")
     return "\t" if text.find(b"\t", 0, end if end >= 0 else len(text)) >= 0 else " "
@@ -184,7 +181,7 @@ def _is_sound(frame: pl.DataFrame, table: TextTable) -> bool:
 
 
 def _read_line_by_line(content: Content, table: TextTable, *, label: str, skip: bool) -> TextRows:
-    columns: dict[str, list[str] | list[float]] = {name: [] for name in table.fields}
+    rows = RowFrames(_types(table, pl.Float64))
     lines: list[int] = []
     skipped = SkippedRows()
     longer = 0
@@ -198,11 +195,13 @@ def _read_line_by_line(content: Content, table: TextTable, *, label: str, skip: 
             continue
         lines.append(number)
         longer += is_longer
-        for name, field in zip(table.fields, fields, strict=True):
-            columns[name].append(float(field) if name in table.numbers else field)  # type: ignore[arg-type]  # by name
+        rows.add(
+            [float(field) if name in table.numbers else field for name, field in zip(table.fields, fields, strict=True)]
+        )
     skipped.report(label)
-    frame = pl.DataFrame(columns, schema=_types(table, pl.Float64))
-    return TextRows(frame, TextLines(label, content, lines), PassedOver(_cut_comments(content, table)[1], longer))
+    return TextRows(
+        rows.to_frame(), TextLines(label, content, lines), PassedOver(_cut_comments(content, table)[1], longer)
+    )
 
 
 class _Fields(NamedTuple):

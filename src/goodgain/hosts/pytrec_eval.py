@@ -5,6 +5,7 @@ pytrec_eval is compiled C, in which no measure can be registered. This class ask
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -107,7 +108,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     (3.0, 6.0)
     """
     if _parse_name(measure, DEFAULT_REL):
-        return sum(values) / len(values)
+        return math.fsum(values) / len(values)
     return float(pytrec_eval.compute_aggregated_measure(measure, list(values)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.content import read_bytes
+from goodgain.files.containers import read_container
+from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.opening import container, plain_name
 from goodgain.formats.row_origins import FrameRows, RowSource, number_lines
 from goodgain.formats.text import QRELS_TEXT, read_text
@@ -47,26 +47,23 @@ def open_grade_file(path: Path) -> OneSource:
         return _read_delimited(path, _SEPARATORS[suffix])
     kind = "json" if suffix == ".json" else container(path)
     if kind in ("json", "jsonl"):
-        content = bytes(read_bytes(path).data)
+        content = (read_lines(path) if kind == "jsonl" else read_bytes(path)).data
         frame, numbers = read_json_objects(content.removeprefix(_BOM), str(path), lines=kind == "jsonl")
         rows = FrameRows(f"{path}, counting lines that are not blank" if kind == "jsonl" else str(path), numbers)
         return OneSource(name_columns(frame, str(path)), rows)
     if kind in ("parquet", "arrow"):
-        read = pl.read_parquet if kind == "parquet" else pl.read_ipc
-        try:
-            frame = read(io.BytesIO(read_bytes(path).data))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise InputError(f"{path}: is not a readable {kind} file; write it again") from error
+        frame = read_container(read_bytes(path), path, kind)
         return OneSource(name_columns(frame, str(path)), FrameRows(str(path)))
     return _read_trec(path)
 
 
 def _read_delimited(path: Path, separator: str) -> OneSource:
-    content = bytes(read_bytes(path).data).removeprefix(_BOM)
+    whole = read_lines(path)
+    content = whole.data.removeprefix(_BOM)
     if not content.strip():
         raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
     try:
-        frame = pl.read_csv(io.BytesIO(content), separator=separator, infer_schema=False)
+        frame = pl.read_csv(content, separator=separator, infer_schema=False)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"{path}: is not readable as CSV ({str(error).splitlines()[0]}); write it again as UTF-8, each line with as many "
@@ -74,7 +71,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
         ) from error
     rows = FrameRows(f"{path}, counting the header as row 1", range(2, frame.height + 2))
     if is_quepid_book(frame.columns, str(path)):
-        header = next(number_lines(read_bytes(path)))[1].removeprefix(_BOM).decode("utf-8", "replace")
+        header = next(number_lines(whole))[1].removeprefix(_BOM).decode("utf-8", "replace")
         return OneSource(read_quepid_book(frame, header, str(path)), rows)
     twice = [name for name in ("query_id", "doc_id", "judge", *GRADE) if f"{name}_duplicated_0" in frame.columns]
     if twice:  # Polars' name for the second of two
@@ -84,7 +81,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
 
 def _read_trec(path: Path) -> OneSource:
     """Read qrels in TREC text; where column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
-    content = read_bytes(path)
+    content = read_lines(path)
     frame, lines, *_ = read_text(content, QRELS_TEXT, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
     frame = frame.rename({"relevance": "grade", "iteration": "judge"}).with_row_index("row")

@@ -13,6 +13,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.forks import check_fork
 from goodgain.files.opening import stem
 from goodgain.formats import Qrels
 from goodgain.formats.frames import open_frame
@@ -61,6 +62,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
     Raises:
         InputError: a source cannot be read, a judge gave two grades to one document, or a grade is not on the scale.
     """
+    check_fork()
     frames: list[pl.DataFrame] = []
     rows: list[RowSource] = []
     ordered = True

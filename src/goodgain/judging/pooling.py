@@ -15,7 +15,8 @@ from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, plain_name
-from goodgain.files.writing import atomic_write
+from goodgain.files.safe_text import guard_formulas
+from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
@@ -162,8 +163,10 @@ def check_sheet_name(path: Path) -> str:
     raise InputError(f"{path}: a sheet is written as .csv or .jsonl; choose such a name")
 
 
-def write_sheet(pooled: pl.DataFrame, path: Path) -> None:
+def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
     """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
+
+    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe; ids do then, too.
 
     Raises:
         InputError: the name ends otherwise, or the file cannot be written.
@@ -171,5 +174,5 @@ def write_sheet(pooled: pl.DataFrame, path: Path) -> None:
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
         return
-    with atomic_write(path) as file:
-        pooled.write_csv(file)
+    with atomic_write(path) as file, write_with_polars():
+        (guard_formulas(pooled) if spreadsheet else pooled).write_csv(file)

@@ -97,6 +97,23 @@ def declare_choice(parameter: str, description: str, **values: Written) -> Choic
     return Choice(parameter, values, description)
 
 
+class ExactMean(ir_measures.MeanAgg):
+    """A mean as ir_measures takes it from a measure, whose sum is exact: the same for every order of the queries."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # theirs
+        self._values: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Add the value of a query."""
+        self._values.append(value)
+
+    def result(self) -> float:
+        """Return the mean; NaN without a value, and where a value is not finite."""
+        is_finite = self._values and all(map(math.isfinite, self._values))
+        return math.fsum(self._values) / len(self._values) if is_finite else math.nan
+
+
 class GoodGainMeasure(ir_measures.Measure):
     """A measure of this package as ir_measures knows measures: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
@@ -125,6 +142,10 @@ class GoodGainMeasure(ir_measures.Measure):
         if choices is not None and name == choices.parameter and value not in choices.values:
             known = " or ".join(map(repr, choices.values))
             raise MeasureError(f"{self.NAME}({name}={value!r}): {name} is {known}")
+
+    def aggregator(self) -> ExactMean:
+        """Return what averages the values of queries, for ir_measures."""
+        return ExactMean()
 
     def _find_choice(self) -> Choice[Value] | None:
         value = self.declaration.value

@@ -14,7 +14,7 @@ import narwhals as nw
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
-from goodgain.measures.declaration import simplify_number
+from goodgain.measures.declaration import ExactMean, simplify_number
 from goodgain.measures.parameters import Rule
 from goodgain.measures.ranks import Ranks, read_parameters
 
@@ -160,21 +160,21 @@ class RankedMeasure(ir_measures.Measure):
             raise MeasureError(f"{self.declaration.name} cannot be computed with {given} together; leave one out")
         self.validated = True
 
-    def aggregator(self) -> ir_measures.MeanAgg:
+    def aggregator(self) -> ExactMean:
         """Return what averages values in ir_measures: over the queries that have one."""
-        return _MeanOfValues()  # type: ignore[no-untyped-call]  # theirs
+        return _MeanOfValues()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name: pickle cannot find the class, which is made when it is first asked for."""
         return self.declaration.find, (self.declaration.name, self.params)
 
 
-class _MeanOfValues(ir_measures.MeanAgg):
+class _MeanOfValues(ExactMean):
     """The mean without NaN, which is what ir_measures gets for a query without a value; NaN where no query has one."""
 
     def add(self, value: float) -> None:
         if not math.isnan(value):
-            super().add(value)  # type: ignore[no-untyped-call]  # theirs
+            super().add(value)
 
 
 def _make_measure(declared: RankedDeclaration) -> RankedMeasure:

@@ -53,6 +53,10 @@ class Sums:
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses to add no column to a lazy frame
                 rows = rows.with_columns(**added)
+        if isinstance(rows, nw.DataFrame):
+            # Polars adds up rows that it knows to be sorted in one way, and others in another: without this, the last digit
+            # of a sum changes with the order of rows, with blocks and with threads.
+            rows = rows.sort("query", "k")
         return (
             rows.select("query", **self.summed, **self.highest)
             .group_by("query")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from contextlib import suppress
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -63,6 +65,8 @@ def _version(compiler: str) -> str:
 def _compile(function: Callable[..., int]) -> Any:
     """Compile a function or load it; it is not kept where numba finds no folder to write to, or cannot write.
 
+    Nor is it loaded from a folder in which somebody else could have put code, which numba would run.
+
     Raises:
         ImportError: numba does not compile it.
     """
@@ -75,7 +79,11 @@ def _compile(function: Callable[..., int]) -> Any:
     while True:
         kernel = None
         try:
-            kernel = njit(cache=is_kept, nogil=True, **OPTIONS)(function)
+            with _ignore_relative_cache_home():
+                kernel = njit(cache=is_kept, nogil=True, **OPTIONS)(function)
+            if is_kept and not _is_private(Path(kernel.stats.cache_path)):
+                is_kept = False
+                continue
             kernel.compile(types_of(function))
             kernel.disable_compile()
             return kernel
@@ -84,6 +92,41 @@ def _compile(function: Callable[..., int]) -> Any:
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 raise ImportError(f"it does not compile {function.__name__}: {reason[0]}") from error
             is_kept = kernel is not None and _discard(Path(kernel.stats.cache_path), function.__qualname__)
+
+
+@contextmanager
+def _ignore_relative_cache_home() -> Iterator[None]:
+    """Leave XDG_CACHE_HOME out where it is relative, as its specification says; numba takes it from the working folder."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if not home or Path(home).is_absolute():
+        yield
+        return
+    del os.environ["XDG_CACHE_HOME"]
+    try:
+        yield
+    finally:
+        os.environ["XDG_CACHE_HOME"] = home
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether the user owns a folder and nobody else can write to it; a group of the user alone may."""
+    if not hasattr(os, "geteuid"):
+        return True
+    status = folder.stat()
+    others = stat.S_IWOTH if _is_own_group(status.st_gid) else stat.S_IWOTH | stat.S_IWGRP
+    return status.st_uid == os.geteuid() and not status.st_mode & others
+
+
+def _is_own_group(number: int) -> bool:
+    """Return whether a group has the user's name and no other member, as many systems make one for every user."""
+    import grp
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
 
 
 def _discard(folder: Path, name: str) -> bool:

@@ -19,6 +19,7 @@ class Judgments(NamedTuple):
         query_starts: the judgments of query k are at query_starts[k] up to query_starts[k + 1].
         doc_text, doc_offsets: the doc ids of the judgments.
         hashes, labels: the hash of the doc id of each judgment, and its label.
+        unit: what labels are cut at for exact sums, as `counting.ledger.find_unit` gives it.
     """
 
     query_text: ReadOnlyBytes
@@ -29,6 +30,7 @@ class Judgments(NamedTuple):
     doc_offsets: ReadOnlyInts
     hashes: Hashes
     labels: Floats
+    unit: Floats
 
 
 @step

@@ -4,6 +4,7 @@ A line is read (`line_fields`), its document looked up among those of the query 
 for its query and iteration. A line that is not plain ends the loop, and the readers in `formats` judge it.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,8 @@ class Queries(NamedTuple):
 class Tally(NamedTuple):
     """A row for neighbouring lines with one query (its position in `Queries`) and iteration; counts as in the ledger.
 
-    GR and G have a column for each threshold. Labels are added up in G only where they reach it.
+    GR, G and rest have a column for each threshold. Labels are added up in G only where they reach it: their multiples of
+    the unit in G, and what is left of them in rest, so that both sums are exact.
     """
 
     query: Ints
@@ -64,6 +66,7 @@ class Tally(NamedTuple):
     Unjudged: Ints
     GR: IntsTable
     G: FloatsTable
+    rest: FloatsTable
 
 
 #: Columns of the first line of each document of a query, in the order of the text: the query (its position in `Queries`), the
@@ -137,7 +140,7 @@ def scan_lines(
             if np.isnan(line.score):
                 return INEXACT
         if line.is_new:
-            _count_documents(documents, count, judgments.labels, rels, tally)
+            _count_documents(documents, count, judgments.labels, judgments.unit[0], rels, tally)
             base += count
             count = _begin_query(queries, query, text, line, judgments, documents, base)
             query += 1
@@ -157,7 +160,7 @@ def scan_lines(
         if count < 0:
             return FULL
         start, lines = line.end, lines + 1
-    _count_documents(documents, count, judgments.labels, rels, tally)
+    _count_documents(documents, count, judgments.labels, judgments.unit[0], rels, tally)
     filled[0], filled[1], filled[2], filled[3] = query, row, first, in_order
     return lines  # type: ignore[no-any-return]  # an int64
 
@@ -175,7 +178,7 @@ def _begin_iteration(tally: Any, row: int, query: int, iteration: int) -> None:
     tally.query[row], tally.iteration[row] = query, iteration
     tally.R[row], tally.UR[row], tally.Unjudged[row] = 0, 0, 0
     for rel in range(tally.GR.shape[1]):
-        tally.GR[row, rel], tally.G[row, rel] = 0, 0.0
+        tally.GR[row, rel], tally.G[row, rel], tally.rest[row, rel] = 0, 0.0, 0.0
 
 
 @step
@@ -209,7 +212,7 @@ def _add_first(firsts: Any, at: int, query: int, row: int, line: Any, judgment: 
 
 
 @step
-def _count_documents(documents: Any, count: int, labels: Any, rels: Any, tally: Any) -> None:
+def _count_documents(documents: Any, count: int, labels: Any, unit: float, rels: Any, tally: Any) -> None:
     """Count the documents of a query in the rows of the tally where they were first returned."""
     for document in range(count):
         row = documents.rows[document]
@@ -223,4 +226,6 @@ def _count_documents(documents: Any, count: int, labels: Any, rels: Any, tally: 
         for rel in range(len(rels)):
             if labels[judgment] >= rels[rel]:
                 tally.GR[row, rel] += 1
-                tally.G[row, rel] += labels[judgment]
+                whole = labels[judgment] if unit == 0.0 else math.floor(labels[judgment] / unit) * unit
+                tally.G[row, rel] += whole
+                tally.rest[row, rel] += labels[judgment] - whole

@@ -172,18 +172,21 @@ def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
             return None
     text = raw.decode("utf-8", "ignore")
     closing: list[str] = []
-    cut, open_there = 0, ""  # the last place at which the text can end, and the brackets that are open there
+    # The last place at which the text can end, and the brackets that were closed behind it.
+    cut = 0
+    closed: list[str] = []
     for mark in _JSON_TOKENS.finditer(text):
         sign = mark.group()
         if sign in "{[":
             closing.append("}" if sign == "{" else "]")
-            cut, open_there = mark.end(), "".join(reversed(closing))
+            cut, closed = mark.end(), []
         elif sign in "}]":
             if not closing or closing.pop() != sign:
                 return None
+            closed.append(sign)
         elif sign == ",":
-            cut, open_there = mark.start(), "".join(reversed(closing))
+            cut, closed = mark.start(), []
     try:
-        return loads(text[:cut] + open_there)
+        return loads(text[:cut] + "".join([*closed, *reversed(closing)]))
     except NotJSONError:
         return None

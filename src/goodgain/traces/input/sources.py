@@ -15,7 +15,7 @@ import zstandard
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import JSON_LINES, open_stream, plain_name
+from goodgain.files.opening import JSON_LINES, as_text, open_stream, plain_name
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
 from goodgain.traces.model import Trace, UnknownItem
@@ -33,8 +33,10 @@ ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parq
 PARQUET, _HEAD_ROWS = b"PAR1", 200
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 ZIP_ZSTD, _ZIP_HEADER = 93, 30
-#: No document, line or member of an archive may be larger: hostile input must not fill the memory.
-_MAX_BYTES = 1 << 30
+#: No document may be larger, and no line, text or member of an archive: hostile input must not fill the memory.
+_MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
+#: What the members of an archive may unpack to in all, as a multiple of its size; 1 GiB is allowed to any archive.
+_MAX_TIMES = 100
 #: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
 _METADATA_FIELDS = {
     *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
@@ -51,7 +53,7 @@ _MAX_UNKNOWN = 1000
 
 def base_name(path: Path) -> str:
     """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
-    name = plain_name(path.name)
+    name = plain_name(as_text(path.name))
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)] or name
 
@@ -174,13 +176,13 @@ class Source:
             if start:
                 file.seek(start)
             while end is None or start + self.bytes_read < end:
-                line = file.readline(_MAX_BYTES)
+                line = file.readline(_MAX_PIECE)
                 if not line:
                     break
                 self.bytes_read += len(line)
                 at, self._line = f"{self.path}, line {self._line}, at ", self._line + 1
-                if len(line) >= _MAX_BYTES:
-                    raise InputError(f"{format_place(at)}: the line is longer than 1 GiB; write one trace a line")
+                if len(line) >= _MAX_PIECE:
+                    raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace a line")
                 if line.isspace():
                     continue
                 try:
@@ -205,8 +207,11 @@ class Source:
 
     def text(self) -> str:
         """Read the whole file as text."""
+        content = self.bytes()
+        if len(content) > _MAX_PIECE:
+            raise InputError(f"{self.path}: is text of more than 256 MiB; write its traces to several files")
         try:
-            return self.bytes().decode()
+            return content.decode()
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
@@ -214,9 +219,16 @@ class Source:
         """Yield the value of each JSON file in an archive with the file's name, in the order of names."""
         try:
             with zipfile.ZipFile(self.path) as archive:
-                for info in sorted(archive.infolist(), key=lambda info: info.filename):
-                    if not info.filename.endswith(".json"):
-                        continue
+                members = [info for info in archive.infolist() if info.filename.endswith(".json")]
+                total = sum(info.file_size for info in members)
+                if total > max(_MAX_BYTES, _MAX_TIMES * self.path.stat().st_size):
+                    raise InputError(
+                        f"{self.path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, as hostile files do; "
+                        "if it is meant so, convert it to JSON"
+                    )
+                for info in sorted(members, key=lambda info: info.filename):
+                    if info.file_size > _MAX_PIECE:
+                        raise InputError(f"{self.path}: {info.filename} in it is larger than 256 MiB; split the log")
                     yield loads(read_member(archive, info)), info.filename
         except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None

@@ -8,15 +8,14 @@ together: its rows are kept on disk until all traces are read.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name
-from goodgain.files.writing import Outputs
+from goodgain.files.writing import Outputs, temporary_folder
 from goodgain.traces.output.batches import BatchConverter, Deduplicate, read_earlier
 from goodgain.traces.output.runs import NormaliseUrl
 from goodgain.traces.output.writing import PLACEHOLDER, OutputWriter
@@ -98,9 +97,12 @@ def convert_traces(
     with ExitStack() as stack:
         writer = OutputWriter(stack, out, wanted, spent, system, outputs)
         if postpone:
-            writer.spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
-        for batch in read_batches(paths, read, converter.without_earlier(), summary, jobs=jobs, progress=progress):
-            writer.add(batch, summary)
+            writer.spool = stack.enter_context(temporary_folder())
+        # Closed also after an error: its processes end before the files are removed.
+        first = converter.without_earlier()
+        with closing(read_batches(paths, read, first, summary, jobs=jobs, progress=progress)) as batches:
+            for batch in batches:
+                writer.add(batch, summary)
         for rows in writer.read_postponed():
             writer.add(converter.convert_rows(rows), summary)
         writer.check_system(summary)

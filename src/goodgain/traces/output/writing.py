@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.frames import Append, append_rows, warn_of_escaped_ids
-from goodgain.files.writing import Outputs
+from goodgain.files.writing import Outputs, write_with_polars
 from goodgain.traces.output.batches import ConvertedBatch
 from goodgain.traces.output.runs import DEFAULT_TAG
 from goodgain.traces.summary import RunName, Summary
@@ -70,7 +70,8 @@ class OutputWriter:
         if self._costs is not None and batch.costs is not None:
             self._costs(batch.costs)
         if batch.postponed is not None and batch.postponed.height and self.spool is not None:
-            batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
+            with write_with_polars():
+                batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
             self._spooled += 1
         self.deduplicated += batch.deduplicated
 
@@ -135,4 +136,5 @@ class OutputWriter:
 
 def _make_safe(name: str) -> str:
     """Return a name as part of the name of a file; a system's name may hold anything."""
-    return "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
+    safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
+    return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

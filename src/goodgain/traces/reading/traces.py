@@ -5,17 +5,16 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from functools import partial
-from multiprocessing import get_context
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
+from goodgain.files.forks import check_fork
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.logs import Log, find_logs
 from goodgain.traces.input.sources import Source
@@ -24,6 +23,7 @@ from goodgain.traces.reading.known_formats import Format, detect_format, get_for
 from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_replicate, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
 from goodgain.traces.reading.pieces import Paths, Piece, Task, TraceFile, find_trace_files, plan_tasks
+from goodgain.traces.reading.processes import block_interrupts, open_pool
 from goodgain.traces.reading.rows import ResultRows, concat_results
 from goodgain.traces.reading.searches import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.summary import RunName, Summary
@@ -154,7 +154,7 @@ def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
 def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, *,
     jobs: int = 1, progress: Progress | None = None,
-) -> Iterator[Value]:  # fmt: skip
+) -> Generator[Value]:  # fmt: skip
     """Yield `finish(rows)` for batches of whole traces, in the order of the files, and add their counts to `summary`.
 
     `finish` is called in the process that read the rows.
@@ -162,6 +162,7 @@ def read_batches(
     Raises:
         InputError: as in `read_traces`.
     """
+    check_fork()
     files = find_trace_files(paths)
     if options.tag is not None and isinstance(paths, Mapping):
         raise InputError(f"tag={options.tag!r}: the systems are named with their files; leave out tag=")
@@ -207,12 +208,11 @@ def _read_in_processes(
             f"with jobs={jobs}, functions given as options must be importable by name ({error}); "
             "define them in a module, or leave jobs at 1"
         ) from error
-    with ExitStack() as stack:
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))  # Polars does not survive a fork
-        stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+    with open_pool(jobs) as pool:
         waiting: deque[Future[list[TraceBatch[Value]]]] = deque()
         for task in todo:
-            waiting.append(pool.submit(_read_task_in_process, task, options, finish))
+            with block_interrupts():  # a process that is started here must not print where Ctrl-C found it
+                waiting.append(pool.submit(_read_task_in_process, task, options, finish))
             if len(waiting) > jobs * _TASKS_AHEAD:
                 yield from _get_batches(waiting.popleft())
         while waiting:

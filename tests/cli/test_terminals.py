@@ -1,0 +1,116 @@
+"""Ids and names never reach a terminal as they are, nor become markup or formulas."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from tests.support.command import COMMAND, run_command
+from tests.support.counts import how_many
+from tests.support.tables import no_notices
+
+#: Turns text red, clears the screen, sets the title, writes from right to left, goes up a line; and signs of C1.
+HOSTILE = "\x1b[31mq\x1b[2J\x1b]0;title\x07\u202e\x9b1A\x08\x7f"
+SHOWN = r"\x1b[31mq\x1b[2J"
+
+
+def write_inputs(folder: Path) -> tuple[Path, Path]:
+    """Write a run and qrels whose ids are hostile."""
+    run, qrels = folder / "a.jsonl", folder / "q.jsonl"
+    row = {"query_id": HOSTILE, "doc_id": HOSTILE}
+    run.write_text(json.dumps(row | {"iteration": 1, "rank": 1, "score": 1.0, "tag": HOSTILE}) + "\n")
+    qrels.write_text(json.dumps(row | {"relevance": 2}) + "\n")
+    return run, qrels
+
+
+def run_on_terminal(*arguments: object) -> str:
+    """Run the command with a terminal as its standard output and standard error."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=follower, stderr=follower, close_fds=True)
+    os.close(follower)
+    printed = b""
+    while True:
+        try:
+            piece = os.read(leader, 65_536)
+        except OSError:  # the other end was closed
+            break
+        if not piece:
+            break
+        printed += piece
+    process.wait(timeout=60)
+    os.close(leader)
+    return printed.decode("utf-8", "replace")
+
+
+CALLS = [
+    ("evaluate", "-q"),
+    ("evaluate", "-q", "-o", "tsv"),
+    ("ledger",),
+    ("ledger", "-o", "csv"),
+    ("ledger", "-o", "jsonl"),
+    ("curve",),
+    ("compare",),
+    ("compare", "-o", "csv"),
+    ("validate",),
+]
+
+
+@pytest.mark.parametrize("call", CALLS[: how_many(2, full=len(CALLS))], ids=" ".join)
+def test_a_terminal_gets_no_control_character_of_an_id_or_a_name(tmp_path: Path, call: tuple[str, ...]) -> None:
+    run, qrels = write_inputs(tmp_path)
+    named = [f"{HOSTILE}={run}"]
+    arguments = {
+        "evaluate": [qrels, *named, "-m", "SRE"],
+        "ledger": [qrels, run],
+        "curve": [qrels, *named, "-m", "SRE"],
+        "compare": [qrels, *named, f"b={run}", "-m", "SRE"],
+        "validate": [run],
+    }[call[0]]
+    printed = run_on_terminal(call[0], *arguments, *call[1:])
+    for hostile in ("\x1b[2J", "\x1b]0;", "\x07", "\u202e", "\x9b", "\x08", "\x7f", "\x1b[31mq"):
+        assert hostile not in printed, printed
+    assert "Traceback" not in printed
+
+
+def test_standard_error_is_escaped_also_in_a_pipe_and_data_in_a_pipe_are_not(tmp_path: Path) -> None:
+    run, qrels = write_inputs(tmp_path)
+    done = run_command("evaluate", qrels, f"{HOSTILE}={run}", f"b={run}", "-m", "SRE", "-q", "-o", "tsv")
+    assert "\x1b" not in done.stderr and SHOWN in done.stderr
+    assert done.stdout.splitlines()[1].startswith(HOSTILE)
+
+
+def test_a_dollar_in_a_name_is_no_formula_of_markdown() -> None:
+    runs = {"a$x$": {"q": {"a": 1.0}}, "b": {"q": {"b": 1.0}}}
+    with no_notices():
+        text = gg.compare({"q": {"a": 2}, "r": {"a": 2}}, runs, "SRE").to_text("markdown")
+    assert r"a\$x\$" in text and "a$" not in text
+
+
+FORMULAS = ["=1+1", "+1", "-1+1", "@a", "\t=1", "d1"]
+
+
+def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> None:
+    queries = pl.DataFrame({"query_id": FORMULAS, "doc_id": "d", "relevance": 2})
+    queries.write_parquet(tmp_path / "q.parquet")
+    run = queries.drop("relevance").with_columns(iteration=1, rank=1, score=1.0)
+    run.write_parquet(tmp_path / "a.parquet")
+    files = [tmp_path / "q.parquet", tmp_path / "a.parquet"]
+    for options, wanted in (([], FORMULAS), (["--spreadsheet"], [f"'{one}" for one in FORMULAS[:-1]] + ["d1"])):
+        done = run_command("ledger", *files, "-o", "csv", *options)
+        found = pl.read_csv(done.stdout.encode())["query_id"].to_list()
+        assert sorted(found) == sorted(wanted)
+        sheet = tmp_path / f"sheet{len(options)}.csv"
+        pool = run.with_columns(doc_id=pl.Series(FORMULAS))
+        pool.write_parquet(tmp_path / "p.parquet")
+        assert run_command("pool", tmp_path / "p.parquet", "-o", sheet, *options).returncode == 0
+        assert sorted(pl.read_csv(sheet)["doc_id"].to_list()) == sorted(wanted)
+    with no_notices():
+        compared = gg.compare({"q": {"a": 2}, "r": {"a": 2}}, {"=a": {"q": {"a": 1.0}}, "b": {"q": {"b": 1.0}}}, "SRE")
+    assert ",=a," in compared.to_text("csv") and ",'=a," in compared.to_text("csv", spreadsheet=True)
