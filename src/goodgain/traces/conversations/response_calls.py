@@ -25,7 +25,8 @@ WEB_RUN = "web.run"
 #: A hit in that tool's text: a line with title and URL, and a line that begins with its mark. `turnNviewM` marks an
 #: opened page.
 _WEB_RUN_HIT = re.compile(
-    r"^(?P<title>[^\n]{0,500}?) ?\((?P<url>[a-z]+://[^\s]{1,2000})\)[ \t]*\n\ue200cite\ue202turn\d+(?P<kind>[a-z]+)\d+\ue201(?P<text>[^\n]*)",
+    r"^(?P<title>[^\n]{0,500}?) ?\((?P<url>[a-z]+://[^\s]{1,2000})\)[ \t]*\n"
+    r"\ue200cite\ue202turn\d+(?P<kind>[a-z]+)\d+\ue201(?P<text>[^\n]*)",
     re.MULTILINE,
 )
 
