@@ -51,7 +51,7 @@ def main() -> None:
         folder = Path(name)
         for command in (
             ["convert", FOLDER / "log.jsonl", "-o", folder / "agent.run", "--results", folder / "results.jsonl"],
-            ["label", folder / "agent.run", "--results", folder / "results.jsonl", "--queries", FOLDER / "queries.tsv",
+            ["label", folder / "agent.run", "--results", folder / "results.jsonl", "--queries", FOLDER / "queries.jsonl",
              "--model", MODEL, "--write-batch", folder / "batch.jsonl"],
         ):  # fmt: skip
             subprocess.run([sys.executable, "-m", "goodgain", *map(str, command)], check=True, cwd=ROOT)

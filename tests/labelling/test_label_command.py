@@ -31,7 +31,7 @@ def test_a_log_becomes_scores_in_three_commands(tmp_path: Path) -> None:
     with serve(script) as server:
         for command in (
             f"convert {EXAMPLE}/log.jsonl -o agent.run --results results.jsonl",
-            f"label agent.run --results results.jsonl --queries {EXAMPLE}/queries.tsv --model judge -o grades.jsonl "
+            f"label agent.run --results results.jsonl --queries {EXAMPLE}/queries.jsonl --model judge -o grades.jsonl "
             f"--base-url {server.url} --price 0.5 2",
         ):
             found = run_command(*command.split())

@@ -318,3 +318,19 @@ def test_a_log_that_two_formats_claim_is_an_error_that_names_both(tmp_path: Path
     with pytest.raises(InputError, match="could be anthropic and openai_chat; say which with format="):
         read_traces(path)
     assert read_traces(path, format="openai_chat").height == 1
+
+
+def test_what_users_asked_is_written_once_for_each_query(tmp_path: Path) -> None:
+    """Two systems that were asked the same; the text is that of the turn which is the query."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(jsonl(conversation()))
+    paths = {"a": tmp_path / "a.jsonl", "b": tmp_path / "b.jsonl"}
+    convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.jsonl")
+    asked = [json.loads(line) for line in _lines(tmp_path / "queries.jsonl")]
+    turns = conversation().turns
+    assert [query["text"] for query in asked] == [turns[-1].question]
+    assert asked[0]["query_id"] == read_traces(tmp_path / "a.jsonl")["query_id"][0]
+    convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.parquet", turns="all")
+    assert pl.read_parquet(tmp_path / "queries.parquet")["text"].to_list() == [turn.question for turn in turns]
+    with pytest.raises(InputError, match="parquet or .jsonl"):
+        convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.txt")

@@ -47,9 +47,9 @@ def _parse_temperature(_context: click.Context, _option: click.Parameter, value:
 
 @click.command(
     epilog=make_epilog(
-        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.tsv "
+        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
         "--model qwen3-32b --write-batch batch.jsonl",
-        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.tsv "
+        "goodgain label docs/labelling/agent.run --results docs/labelling/results.jsonl --queries docs/labelling/queries.jsonl "
         "--model qwen3-32b --read-batch docs/labelling/answers.jsonl -o grades.jsonl",
     )
 )

@@ -39,6 +39,12 @@ _POLICIES = ("standard", "id", "strict", "content")
     "--costs", metavar="FILE", type=click.Path(path_type=Path), help="What each iteration cost: .jsonl or .parquet."
 )
 @click.option(
+    "--queries",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What users asked: .jsonl or .parquet, for label.",
+)
+@click.option(
     "--with",
     "earlier",
     metavar="RESULTS",

@@ -29,6 +29,7 @@ class ConvertedBatch(NamedTuple):
 
     Attributes:
         runs, results, costs: encoded as their files hold them.
+        queries: query_id and text, if they are wanted.
         postponed: rows whose documents can be found only when all traces are read.
         deduplicated: queries whose documents were found by deduplication.
     """
@@ -36,6 +37,7 @@ class ConvertedBatch(NamedTuple):
     runs: list[tuple[RunName, EncodedRows]]
     results: EncodedRows | None = None
     costs: EncodedRows | None = None
+    queries: pl.DataFrame | None = None
     postponed: pl.DataFrame | None = None
     deduplicated: int = 0
 
@@ -49,6 +51,7 @@ class BatchConverter:
         deduplicate_all: also of queries whose results all have ids.
         normalise_url: how URLs become ids where nothing is deduplicated.
         run_file, results_file, costs_file: what is written; the rows are encoded as their names say.
+        queries: whether the texts of queries are wanted.
         system: the one system to convert.
         postpone: return the rows as they are, because more rows of their queries may come.
         earlier: results that have their documents already.
@@ -60,6 +63,7 @@ class BatchConverter:
     run_file: Path
     results_file: Path | None
     costs_file: Path | None
+    queries: bool
     system: str | None
     postpone: bool
     earlier: pl.DataFrame | None = None
@@ -73,9 +77,12 @@ class BatchConverter:
         frame = rows.to_frame(for_run=plain and self.results_file is None and not self.postpone)
         if self.system is not None:
             frame = _select_system(frame, self.system)
+        asked = rows.queries_to_frame() if self.queries else None
+        if asked is not None and self.system is not None:
+            asked = _select_system(asked, self.system)
         if self.postpone:
-            return ConvertedBatch([], costs=encoded, postponed=frame)
-        return (self.write_rows(frame) if plain else self.convert_rows(frame))._replace(costs=encoded)
+            return ConvertedBatch([], costs=encoded, queries=asked, postponed=frame)
+        return (self.write_rows(frame) if plain else self.convert_rows(frame))._replace(costs=encoded, queries=asked)
 
     def convert_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
         """Convert whole queries; those in which a result lacks an id are deduplicated first."""

@@ -49,6 +49,7 @@ def convert_traces(
     paths: Paths, output: str | os.PathLike[str], *,
     results: str | os.PathLike[str] | None = None,
     costs: str | os.PathLike[str] | None = None,
+    queries: str | os.PathLike[str] | None = None,
     system: str | None = None,
     deduplicate: Deduplicate | None = None,
     deduplicate_all: bool = False,
@@ -67,6 +68,7 @@ def convert_traces(
             system gets a file, and each of several runs of a system (replicates) a file `<system>.<replicate>`.
         results: a .jsonl or .parquet file for the results, with the document of each.
         costs: a .jsonl or .parquet file for what each iteration cost, as far as the log has it.
+        queries: a .jsonl or .parquet file for query_id and text, what the user asked: `label` takes it.
         system: the one system to convert, where the traces hold several; `agent-2` is the second run of `agent`.
         deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
@@ -82,20 +84,22 @@ def convert_traces(
     """
     out, wanted = Path(output), Path(results) if results is not None else None
     spent = Path(costs) if costs is not None else None
+    asked = Path(queries) if queries is not None else None
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError(
             "earlier results (--with) are joined by deduplication; give deduplicate=, or leave out --dedup none"
         )
     read = ReadOptions(**options, costs=spent is not None)
-    outputs = _check_outputs(paths, out, [wanted, spent], known)
+    outputs = _check_outputs(paths, out, [wanted, spent, asked], known)
     postpone = deduplicate is not None and (PLACEHOLDER in out.name or bool(known))
     converter = BatchConverter(
-        deduplicate, deduplicate_all, normalise_url, out, wanted, spent, system, postpone, read_earlier(known)
-    )
+        deduplicate, deduplicate_all, normalise_url, out, wanted, spent, asked is not None, system, postpone,
+        read_earlier(known),
+    )  # fmt: skip
     summary = Summary()
     with ExitStack() as stack:
-        writer = OutputWriter(stack, out, wanted, spent, system, outputs)
+        writer = OutputWriter(stack, out, wanted, spent, asked, system, outputs)
         if postpone:
             writer.spool = stack.enter_context(temporary_folder())
         # Closed also after an error: its processes end before the files are removed.
@@ -105,6 +109,7 @@ def convert_traces(
                 writer.add(batch, summary)
         for rows in writer.read_postponed():
             writer.add(converter.convert_rows(rows), summary)
+        writer.write_queries(asked)
         writer.check_system(summary)
     summary.give_notices()
     writer.give_notices(deduplicated=deduplicate is not None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.frames import Append, append_rows, warn_of_escaped_ids
+from goodgain.files.frames import Append, append_rows, encode_rows, warn_of_escaped_ids
 from goodgain.files.writing import Outputs, write_with_polars
 from goodgain.traces.output.batches import ConvertedBatch
 from goodgain.traces.output.runs import DEFAULT_TAG
@@ -36,7 +36,8 @@ class OutputWriter:
     """
 
     def __init__(
-        self, stack: ExitStack, out: Path, results: Path | None, costs: Path | None, system: str | None, outputs: Outputs
+        self, stack: ExitStack, out: Path, results: Path | None, costs: Path | None, queries: Path | None,
+        system: str | None, outputs: Outputs,
     ) -> None:  # fmt: skip
         self.runs: dict[str, Path] = {}
         self.rows = self.deduplicated = 0
@@ -49,6 +50,8 @@ class OutputWriter:
         self._escaped = 0
         self._results = stack.enter_context(append_rows(results)) if results is not None else None
         self._costs = stack.enter_context(append_rows(costs)) if costs is not None else None
+        self._queries = stack.enter_context(append_rows(queries)) if queries is not None else None
+        self._asked: dict[str, str] = {}
         self._spooled = 0
         if PLACEHOLDER not in out.name:
             self._appends[""] = stack.enter_context(append_rows(out))
@@ -69,11 +72,22 @@ class OutputWriter:
             self._results(batch.results)
         if self._costs is not None and batch.costs is not None:
             self._costs(batch.costs)
+        if batch.queries is not None:
+            for query_id, text in batch.queries.select("query_id", "text").iter_rows():
+                if text.strip():
+                    self._asked.setdefault(query_id, text)  # several systems were asked the same
         if batch.postponed is not None and batch.postponed.height and self.spool is not None:
             with write_with_polars():
                 batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
             self._spooled += 1
         self.deduplicated += batch.deduplicated
+
+    def write_queries(self, path: Path | None) -> None:
+        """Write the text of each query once, where it was asked for."""
+        if self._queries is not None and path is not None:
+            columns = {"query_id": list(self._asked), "text": list(self._asked.values())}
+            frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+            self._queries(encode_rows(frame, path))
 
     def _check_one_run(self, summary: Summary) -> None:
         names = [name for name in summary.systems if self._system in (None, name.system, name.label)]

@@ -35,6 +35,7 @@ class ResultRows:
         self._results: list[Result] = []
         self._counts: list[int] = []
         self._costs: list[tuple[Any, ...]] = []  # in the order of COSTS_SCHEMA
+        self._asked: list[tuple[str, str | None, str | None, str]] = []
         self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
 
     def __len__(self) -> int:
@@ -43,6 +44,7 @@ class ResultRows:
     def add(self, query: Query, query_id: str, system: str | None, replicate: str | None) -> None:
         """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
         turn = query.turn.index
+        self._asked.append((query_id, system, replicate, query.turn.user_text))
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
@@ -87,6 +89,11 @@ class ResultRows:
     def costs_to_frame(self) -> pl.DataFrame:
         """Return what the iterations cost, where that was asked for; a row of iteration 0 is what the answer cost."""
         return pl.DataFrame(self._costs, schema=COSTS_SCHEMA, orient="row")
+
+    def queries_to_frame(self) -> pl.DataFrame:
+        """Return query_id, system, replicate and text: what the user said in the turn of each query."""
+        names = ("query_id", "system", "replicate", "text")
+        return pl.DataFrame(self._asked, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def _format_queries(search: SearchCall | None) -> str | None:
