@@ -4,7 +4,15 @@
 """
 
 import importlib
+import signal
+import sys
 from typing import TYPE_CHECKING, Any
+
+# `python -m goodgain` and the command import this first, which takes half a second: Ctrl-C ends them meanwhile, as it ends
+# programs in C, without a traceback.
+_is_command = sys.argv[:1] == ["-m"] or "".join(sys.argv[:1]).endswith(("/bin/goodgain", "goodgain.exe"))
+if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
 from goodgain.evaluation import Scores, evaluate, flatten
@@ -67,6 +75,8 @@ if TYPE_CHECKING:
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
+if _is_command and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Where the names are that cost their libraries only when used.
 _LATER = (

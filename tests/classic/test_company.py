@@ -151,7 +151,7 @@ def test_every_ordered_pair_of_hosts_has_the_values_that_each_has_alone(kind: st
     qrels, run = read(kind)
 
     def ask(measures: Iterable[ir_measures.Measure]) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
-        hosts = HostScores(list(measures), LABELS[kind])
+        hosts = HostScores(list(measures), LABELS[kind], qrels.rows.get_column("relevance"))
         hosts.add(qrels.rows, run.flatten())
         return by_measure(hosts.finish(qrels.rows.clear()))
 

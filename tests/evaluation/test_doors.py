@@ -184,6 +184,7 @@ def test_ir_measures_has_the_same_digits_and_the_same_means(labels: tuple[float,
         assert not differences(found | means, wanted)
 
 
+@pytest.mark.slow
 def test_pytrec_eval_and_ranx_have_the_same_digits() -> None:
     import ranx  # type: ignore[import-untyped]  # ranx has no types
 

@@ -18,7 +18,7 @@ def ask_host(measure: ir_measures.Measure, case: RankedCase) -> dict[str, float]
     if measure.NAME == "RBP":
         case = case._replace(scores={query: _without_ties(docs) for query, docs in case.scores.items()})
     labels = case.qrels.with_columns(iteration=pl.lit("0"))
-    hosts = HostScores([measure], labels.get_column("query_id").unique())
+    hosts = HostScores([measure], labels.get_column("query_id").unique(), labels.get_column("relevance"))
     hosts.add(labels, case.ranking)
     found = hosts.finish(labels.clear())
     return dict(found.per_query.select("query_id", "value").iter_rows())

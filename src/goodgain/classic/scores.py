@@ -62,7 +62,7 @@ class HostScores:
         *,
         provider: str | None = None,
     ) -> None:
-        self._fractional = labels.filter(labels % 1 != 0).unique()
+        self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
         self._provider = provider
         self._query_ids = sorted(query_ids)
         self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)

@@ -86,12 +86,14 @@ def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None 
         kind = compression_of(file.peek(4))
         if kind is not None:
             with unpack(file, kind, path) as stream:
-                return Content(_read_unpacked(stream, path, longest_line, most))
+                return Content(_read_pieces(stream, path, longest_line, most))
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
-        size = file_size(file) or 0
+        size = file_size(file)
+        if size is None:  # a pipe, or a device that may never end
+            return Content(_read_pieces(file, path, longest_line, most))
         if most is not None and size > most:
             raise _too_large(path, most)
         data = file.read() if most is None else file.read(most + 1)
@@ -104,8 +106,8 @@ def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None 
     return Content(data)
 
 
-def _read_unpacked(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
-    """Read a decompressed stream to its end, piece by piece, so that what is refused does not fill the memory before."""
+def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
+    """Read a stream whose size is not known to its end, so that what is refused does not fill the memory before."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_PIECE):

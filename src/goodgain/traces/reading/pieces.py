@@ -89,6 +89,10 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
             found += inside
         elif not path.exists():
             raise InputError(f"{path}: no such file; give the path of a trace")
+        elif not path.is_file():
+            raise InputError(
+                f"{path}: is a pipe or a device, which can be read only once, and a log is looked into first; write it to a file"
+            )
         else:
             found.append(path)
     return found

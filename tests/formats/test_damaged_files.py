@@ -1,0 +1,126 @@
+"""Damaged files of every format are one sentence or are read: no traceback, no panic, no process that ends."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.files import opening
+from tests.support.counts import how_many
+from tests.support.readers import PATH_READERS
+from tests.support.tables import no_notices
+
+#: What is written into a file at a random place.
+JUNK = [
+    *(
+        b"\0",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+        b"\n",
+        b"\r",
+        b"NaN",
+        b"1e999",
+        b"-0",
+        b"9" * 400,
+        b"\xed\xa0\x80",
+        b"\t",
+        b'"',
+    ),
+    *(b",", b"{", b"inf", b"\0\0\0\0", b"\xff\xff\xff\x7f", b"1_000", b"\xc2\xa0", b"\xe2\x80\xa8", b"\x85", b"1e-400"),
+]
+TABLES = {"run": "evaluated run", "qrels": "qrels", "grades": "grades"}
+ENDINGS = [".txt", ".csv", ".tsv", *opening._CONTAINERS]
+
+
+def make_frame(table: str) -> pl.DataFrame:
+    rows = {"query_id": [f"q{k // 9}" for k in range(90)], "iteration": [k % 9 // 3 + 1 for k in range(90)]}
+    frame = pl.DataFrame(rows).with_columns(doc_id="d" + pl.int_range(90).cast(pl.String))
+    if table == "run":
+        return frame.with_columns(rank=pl.int_range(90) % 3 + 1, score=1 / (pl.int_range(90) + 1), tag=pl.lit("t"))
+    if table == "qrels":
+        return frame.with_columns(iteration=pl.lit("0"), relevance=pl.int_range(90) % 4)
+    return frame.drop("iteration").with_columns(judge=pl.lit("j"), grade=pl.int_range(90) % 4)
+
+
+def encode(frame: pl.DataFrame, ending: str) -> bytes:
+    content = io.BytesIO()
+    kind = opening._CONTAINERS.get(ending, ending)
+    write: dict[str, Callable[[], object]] = {
+        "parquet": lambda: frame.write_parquet(content),
+        "arrow": lambda: frame.write_ipc(content),
+        "jsonl": lambda: frame.write_ndjson(content),
+        ".csv": lambda: frame.write_csv(content),
+        ".tsv": lambda: frame.write_csv(content, separator="\t"),
+        ".txt": lambda: frame.write_csv(content, separator=" ", include_header=False),
+    }
+    write[kind]()
+    return content.getvalue()
+
+
+def damage(content: bytes, random: Random) -> bytes:
+    damaged = bytearray(content)
+    for _ in range(random.choice([1, 1, 2, 5, 20])):
+        at = random.randrange(len(damaged) + 1)
+        match random.randrange(5):
+            case 0:
+                damaged[at:at] = random.choice(JUNK)
+            case 1:
+                del damaged[at : at + random.choice([1, 3, 50])]
+            case 2 | 3:
+                damaged[at : at + 1] = bytes([random.randrange(256)])
+            case _:
+                damaged += damaged[:at]
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("table", TABLES)
+def test_a_damaged_table_is_read_or_is_one_sentence(table: str, ending: str, tmp_path: Path) -> None:
+    _, read = PATH_READERS[f"{TABLES[table]}{ending}"]
+    whole, path = encode(make_frame(table), ending), tmp_path / f"a{ending}"
+    for seed in range(how_many(4, full=150)):
+        path.write_bytes(damage(whole, Random(f"{table}{ending}{seed}")))
+        with no_notices():
+            try:
+                read(path)
+            except gg.GoodgainError as error:
+                assert "\n" not in str(error) and len(str(error)) < 2_000
+
+
+def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the_process(tmp_path: Path) -> None:
+    """Bytes of the header of a page are set to all values: one of them is the number of its rows."""
+    whole, path = encode(make_frame("run"), ".parquet"), tmp_path / "a.parquet"
+    for at in range(4, how_many(20, full=120)):
+        for value in (0x7F, 0x80, 0xFF):
+            path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+            with no_notices():
+                try:
+                    gg.read_run(path)
+                except gg.InputError as error:
+                    assert "write it again" in str(error) or "a.parquet" in str(error)
+
+
+def test_a_log_in_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(gg.InputError, match="a pipe or a device"):
+            gg.read_traces(place)
+
+
+def test_a_device_that_never_ends_is_refused() -> None:
+    with pytest.raises(gg.InputError, match="a line of more than 64 MiB"):
+        gg.read_run("/dev/zero")
+
+
+@pytest.mark.parametrize("labels", [{"a": 5e-324}, {"a": 1, "b": 1e-300}, {"a": -1e-310}])
+def test_labels_whose_digits_are_lost_are_refused(labels: dict[str, float]) -> None:
+    """nDCG of 5e-324 and 1e-323 was 0.67, where the exact value is 0.86."""
+    with pytest.raises(gg.InputError, match="so small that floats lose"):
+        gg.read_qrels({"q": labels})
