@@ -328,9 +328,9 @@ def test_what_users_asked_is_written_once_for_each_query(tmp_path: Path) -> None
     convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.jsonl")
     asked = [json.loads(line) for line in _lines(tmp_path / "queries.jsonl")]
     turns = conversation().turns
-    assert [query["text"] for query in asked] == [turns[-1].question]
+    assert [query["text"] for query in asked] == [turns[-1].user]
     assert asked[0]["query_id"] == read_traces(tmp_path / "a.jsonl")["query_id"][0]
     convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.parquet", turns="all")
-    assert pl.read_parquet(tmp_path / "queries.parquet")["text"].to_list() == [turn.question for turn in turns]
+    assert pl.read_parquet(tmp_path / "queries.parquet")["text"].to_list() == [turn.user for turn in turns]
     with pytest.raises(InputError, match="parquet or .jsonl"):
         convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.txt")
