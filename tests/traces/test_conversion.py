@@ -332,5 +332,5 @@ def test_what_users_asked_is_written_once_for_each_query(tmp_path: Path) -> None
     assert asked[0]["query_id"] == read_traces(tmp_path / "a.jsonl")["query_id"][0]
     convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.parquet", turns="all")
     assert pl.read_parquet(tmp_path / "queries.parquet")["text"].to_list() == [turn.user for turn in turns]
-    with pytest.raises(InputError, match="parquet or .jsonl"):
+    with pytest.raises(InputError, match=r"parquet or \.jsonl"):
         convert_traces(paths, tmp_path / "{system}.run", queries=tmp_path / "queries.txt")

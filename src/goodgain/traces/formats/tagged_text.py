@@ -24,26 +24,16 @@ from goodgain.traces.conversations.tag_dialects import DIALECTS, NOTES, Dialect,
 from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
+from goodgain.traces.input.tags import Span, TaggedText
 from goodgain.traces.model import ToolCall, Trace
 
 #: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
-_CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
-_RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
+_CALL, _CALL_END = "<tool_call>", "</tool_call>"
+_RESPONSE = ("<tool_response>", "</tool_response>")
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
-_QUERY_TAGS = {dialect.query: None for dialect in DIALECTS}
-_FOUND_TAGS = [dialect.found for dialect in DIALECTS]
-_RESULT_TAGS = re.compile(
-    "|".join(
-        f"{re.escape(begin)}.*?{re.escape(end)}"
-        for begin, end in [*_FOUND_TAGS, ("<tool_response>", "</tool_response>")]
-    ),
-    re.DOTALL,
-)
-_CALL_TAGS = re.compile(
-    "|".join(f"(?:{re.escape(begin)}.{{0,10000}}?{re.escape(end)})" for begin, end in _QUERY_TAGS) + "|<tool_call>",
-    re.DOTALL,
-)
+_QUERY_TAGS = tuple(dict.fromkeys(dialect.query for dialect in DIALECTS))
+_RESULT_TAGS = (*(dialect.found for dialect in DIALECTS), _RESPONSE)
 
 #: A text of these dialects has at least one of these tags.
 _KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think|\|begin_(?:of|search)_query\|)>|\\boxed\{")
@@ -58,9 +48,9 @@ _MESSAGE_FIELDS = {"role", "content", "reasoning_content"}
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
 #: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer.
-_PROMPT = re.compile(
-    r"\s*(?:Answer the (?:given )?question\b|You (?:are|must|can)\b).{0,8000}?Question:[^\n]*\n", re.DOTALL
-)
+_PROMPT = re.compile(r"Answer the (?:given )?question\b|You (?:are|must|can)\b")
+#: What stands at its end, at most so many characters further on.
+_QUESTION, _LONGEST_PROMPT = "Question:", 8000
 
 #: Fields that hold a whole tagged text, the best first.
 _TEXT_FIELDS = (
@@ -86,9 +76,7 @@ _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 def sniff(head: FileHead) -> bool:
     """Return whether an assistant's message, or a text, has a search or a call in tags."""
     if head.kind == "text":
-        return any(
-            _CALL_TAGS.search(speech) for speaker, speech in _split_speeches(head.text) if speaker == "assistant"
-        )
+        return any(_has_call(speech) for speaker, speech in _split_speeches(head.text) if speaker == "assistant")
     return any(_is_tagged(record) for record in head.conversations)
 
 
@@ -107,7 +95,7 @@ def _is_tagged(record: Any) -> bool:
 def _has_tagged_text(record: dict[str, Any], key: str) -> bool:
     text = record.get(key)
     return isinstance(text, str) and any(
-        _CALL_TAGS.search(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant"
+        _has_call(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant"
     )
 
 
@@ -117,7 +105,7 @@ def _is_tagged_message(message: dict[str, Any]) -> bool:
         return False
     if message.get("role") == "user":
         return content.lstrip().startswith("<tool_response>")
-    return message.get("role") == "assistant" and _CALL_TAGS.search(content) is not None
+    return message.get("role") == "assistant" and _has_call(content)
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
@@ -136,8 +124,9 @@ def read(source: Source) -> Iterator[Trace]:
         yield from source.traces(lambda value, at: _read_record(source, value, at), is_one=is_message_list)
         return
     text = source.text()
+    line, counted = 1, 0
     for start, speeches in _split_conversations(text):
-        line = text.count("\n", 0, start) + 1
+        line, counted = line + text.count("\n", counted, start), start
         place = f"{source.path}, line {line}, at "
         yield from source.read_numbered(lambda value, at: _read_speeches(source, value, at), speeches, place)
 
@@ -176,15 +165,51 @@ def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> 
 
 def _find_speaker_marks(text: str) -> list[re.Match[str]]:
     """Return the chat template's marks of who speaks, except those inside results: pages may hold such marks."""
-    return list(_SPEAKER.finditer(_RESULT_TAGS.sub(lambda found: " " * len(found.group()), text)))
+    tagged, pieces, at = TaggedText(text), [], 0
+    while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
+        pieces += [text[at : span.begin], " " * (span.end - span.begin)]
+        at = span.end
+    return list(_SPEAKER.finditer("".join([*pieces, text[at:]])))
+
+
+def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each prompt of Search-R1 begins, with the white space before it, and where it ends."""
+    tagged, at = TaggedText(text), 0
+    for found in _PROMPT.finditer(text):
+        if found.start() < at:
+            continue
+        question = tagged.find(_QUESTION, found.end())
+        end = tagged.find("\n", question) + 1 if question >= 0 else 0
+        if not end:
+            return
+        if question - found.end() > _LONGEST_PROMPT:
+            continue
+        begin = found.start()
+        while begin > at and text[begin - 1].isspace():
+            begin -= 1
+        yield begin, end
+        at = end
+
+
+def _find_call(tagged: TaggedText, start: int) -> tuple[int, Span | None]:
+    """Return where the next search or call begins, and the search where it is one; -1 where there is none."""
+    search = tagged.find_span(_QUERY_TAGS, start)
+    call = tagged.find(_CALL, start)
+    if search is not None and (call < 0 or search.begin < call):
+        return search.begin, search
+    return call, None
+
+
+def _has_call(text: str) -> bool:
+    return _find_call(TaggedText(text), 0)[0] >= 0
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
     """Yield speaker and text in order; without marks, all but Search-R1's prompt is the assistant's."""
     marks = _find_speaker_marks(text)
     if not marks:
-        prompt = _PROMPT.match(text)
-        yield "assistant", text[prompt.end() :] if prompt else text
+        begin, end = next(_find_prompts(text), (1, 0))
+        yield "assistant", text if begin else text[end:]
         return
     if text[: marks[0].start()].strip("\ufeff \n\r\t") and not text[: marks[0].start()].strip().startswith("<|"):
         yield "system", text[: marks[0].start()]
@@ -200,7 +225,7 @@ def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]
     opener = "system" if "system" in speakers else "user"
     begins = [mark.start() for mark in marks if (mark[1] or mark[2]) == opener]
     if not marks:
-        begins = [found.start() for found in _PROMPT.finditer(text)]
+        begins = [begin for begin, _ in _find_prompts(text)]
     begins = [0, *begins[1:]]
     for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
         if text[begin:end].strip():
@@ -235,27 +260,29 @@ class _SpeechReader:
     def _read_assistant(self, text: str, at: str) -> None:
         position = 0
         self._waiting = []
-        rest = ""
+        pieces: list[str] = []
         stepped = False
-        while (tag := _CALL_TAGS.search(text, position)) is not None:
-            rest += text[position : tag.start()]
-            if not tag.group().startswith("<tool_call>"):
-                position = self._read_search(text, tag, at)
+        tagged = TaggedText(text)
+        while (begin := _find_call(tagged, position))[0] >= 0:
+            start, search = begin
+            pieces.append(text[position:start])
+            if search is not None:
+                position = self._read_search(tagged, search, at)
                 stepped = True
                 continue
             if not stepped or not self._waiting:
                 self.conversation.step()
                 stepped = True
-            found = _CALL.match(text, tag.start())
-            position = found.end() if found else len(text)
-            self._waiting.append(_parse_call(found["call"].strip() if found else "", at))
+            end = tagged.find(_CALL_END, start)
+            position = end + len(_CALL_END) if end >= 0 else len(text)
+            self._waiting.append(_parse_call(text[start + len(_CALL) : end if end >= 0 else len(text)].strip(), at))
             self.conversation.call(self._waiting[-1])
-            inline = _RESPONSE.match(text, position)
-            if inline:  # the log has calls and responses in one text
-                self._waiting.pop().output = inline[1]
-                position = inline.end()
+            inline = tagged.find_span([_RESPONSE], position)
+            if inline and inline.begin == tagged.skip_white(position):  # the log has calls and responses in one text
+                self._waiting.pop().output = text[inline.inner_begin : inline.inner_end]
+                position = inline.end
                 stepped = False
-        rest += text[position:]
+        rest = "".join([*pieces, text[position:]])
         for lost in {tag for dialect in DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}:
             if lost in rest:
                 raise unexpected_value(
@@ -266,15 +293,14 @@ class _SpeechReader:
         if not stepped:
             self.conversation.step()
 
-    def _read_search(self, text: str, tag: re.Match[str], at: str) -> int:
+    def _read_search(self, tagged: TaggedText, search: Span, at: str) -> int:
         """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
-        begin, end = next(tags for tags in _QUERY_TAGS if tag.group().startswith(tags[0]))
         self.conversation.step()
-        query = tag.group().removeprefix(begin).removesuffix(end).strip()
+        query = tagged.text[search.inner_begin : search.inner_end].strip()
         call = ToolCall("search", at, queries=(query,))
         self.conversation.call(call)
-        dialect = find_dialect(text, tag.end(), begin)
-        found, position = _read_found(text, tag.end(), dialect)
+        dialect = find_dialect(tagged.text, search.end, search.tags[0])
+        found, position = _read_found(tagged, search.end, dialect)
         if found is not None:
             set_found(call, dialect, found)
         return position
@@ -289,23 +315,24 @@ class _SpeechReader:
             call.output = output.strip("\n")
 
 
-def _read_found(text: str, start: int, dialect: Dialect) -> tuple[str | None, int]:
+def _read_found(tagged: TaggedText, start: int, dialect: Dialect) -> tuple[str | None, int]:
     """Return the text of the results and where they end: at the last closing tag before the next search.
 
     The last one, because the pages found may hold the tag. None if there are no results.
     """
+    text = tagged.text
     begin_tag, end_tag = dialect.found
-    begin = start + len(text[start:]) - len(text[start:].lstrip())
+    begin = tagged.skip_white(start)
     if not text.startswith(begin_tag, begin):
         return None, start
     begin += len(begin_tag)
-    following = [found for found in (text.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
+    following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     end = text.rfind(end_tag, begin, min(following, default=len(text)))
     if end < 0:
-        end = text.find(end_tag, begin)
+        end = tagged.find(end_tag, begin)
     if end < 0:
         return None, len(text)  # cut off
-    if begin_tag in text[begin:end]:
+    if 0 <= tagged.find(begin_tag, begin) < end:
         return None, begin  # the closing tag is damaged: this one closes the results of a later search
     return text[begin:end].strip(), end + len(end_tag)
 

@@ -5,15 +5,20 @@ A pattern such as `<search>.*?</search>` looks through the rest of the text at e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Span", "TaggedText"]
+__all__ = ["Span", "TaggedText", "Tags"]
+
+
+#: A tag that begins something, and the tag that ends it: `<search>` and `</search>`.
+Tags = tuple[str, str]
 
 
 class Span(NamedTuple):
-    """`<tag>`, what stands inside, and `</tag>`: where each begins and ends."""
+    """A tag, what stands inside, and the tag that ends it: where each begins and ends."""
 
-    tag: str
+    tags: Tags
     begin: int
     inner_begin: int
     inner_end: int
@@ -40,15 +45,15 @@ class TaggedText:
         self._found[words] = (start, found)
         return found
 
-    def find_span(self, tags: tuple[str, ...], start: int) -> Span | None:
+    def find_span(self, kinds: Iterable[Tags], start: int) -> Span | None:
         """Return the first of some tags that has an end, up to its first end; None where no more of them has one."""
         best: Span | None = None
-        for tag in tags:
-            begin = self.find(f"<{tag}>", start)
-            inner = begin + len(tag) + 2
-            end = self.find(f"</{tag}>", inner) if begin >= 0 else -1
+        for opening, closing in kinds:
+            begin = self.find(opening, start)
+            inner = begin + len(opening)
+            end = self.find(closing, inner) if begin >= 0 else -1
             if end >= 0 and (best is None or begin < best.begin):
-                best = Span(tag, begin, inner, end, end + len(tag) + 3)
+                best = Span((opening, closing), begin, inner, end, end + len(closing))
         return best
 
     def skip_white(self, start: int) -> int:
