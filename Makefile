@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 # In make test each process has one thread of Polars: two processes of two threads stand in each other's way.
 PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-spark check install install-dev bench bench-all clean
+.PHONY: demo pictures test test-all test-spark check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -15,6 +15,16 @@ demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run \
 	  "CG@3 RG@3 DCGG@3 DRG@3 AvgGain@3 RAG@3 DRAG@3 SRE@3 SRR@3 IterationsForAllGoodResults" -o table
 	$(BIN)/python -m goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -o table
+	@mkdir -p pictures
+	$(BIN)/python -m goodgain curve qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
+	  qrels_examples/two_agents/late.run -m "nCG SRR" -o table --plot pictures/curve.svg
+	$(BIN)/python -m goodgain compare qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run \
+	  qrels_examples/two_agents/late.run -m "nDCG@10 nCG@6" -o table --plot pictures/compared.svg
+	@echo "The pictures are $(CURDIR)/pictures/curve.svg and $(CURDIR)/pictures/compared.svg: open them in a browser."
+
+# The pictures of README and docs, from the shipped examples.
+pictures: $(VENV)/installed
+	$(BIN)/python docs/make_pictures.py
 
 test: $(VENV)/installed-dev
 	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest -m "not spark" $(PARALLEL)

@@ -13,13 +13,13 @@ from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, find_pa
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.ranked import HOSTLESS_MEASURES, RANKED_MEASURES
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.traces import formats
 from tests.dedup import pairs_web, pairs_work
 from tests.dedup.writing import Pair
 from tests.support import oracle, ranking_oracle
-from tests.support.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER
+from tests.support.ranking_cases import BY_GDEVAL, GRADED, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER
 from tests.support.ranking_cases import HOSTLESS as CASES
 from tests.support.tables import ROOT
 from tests.traces.expected import EXPECTED, NOT_RECORDED
@@ -28,6 +28,8 @@ from tests.traces.logs import WRITERS
 #: The trace formats, by their files: a file that cannot be imported is listed too.
 FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
 FIXTURES = Path("tests/traces/fixtures")
+#: Pages on traces that are not about one format.
+GENERAL_PAGES = {"README", "tool_outputs", "your_own_agent"}
 
 
 def same_names(declared: Iterable[str], listed: Iterable[str], absent: str, left_over: str) -> None:
@@ -64,7 +66,7 @@ def test_every_measure_has_a_formula_in_the_oracle() -> None:
     )
 
 
-HOSTLESS = [declared.name for declared in RANKED_MEASURES.values() if declared.family == "ranked"]
+HOSTLESS = [*HOSTLESS_MEASURES]
 
 
 def test_every_measure_that_no_host_has_is_exported() -> None:
@@ -79,14 +81,14 @@ def test_every_measure_that_no_host_has_is_exported() -> None:
 def test_every_measure_that_no_host_has_has_a_formula_in_the_ranking_oracle() -> None:
     same_names(
         HOSTLESS,
-        ranking_oracle.HOSTLESS,
+        ranking_oracle.HOSTLESS | ranking_oracle.GRADED,
         "tests/support/ranking_oracle.py has no formula for {0}: add it to HOSTLESS",
         "tests/support/ranking_oracle.py has a formula for {0}, which is not a measure: remove it",
     )
 
 
 def test_every_measure_over_one_ranking_is_held_against_the_oracle() -> None:
-    held = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *CASES]
+    held = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *CASES, *GRADED]
     same_names(
         RANKED_MEASURES,
         (str(measure.__name__) for measure in held),
@@ -95,13 +97,13 @@ def test_every_measure_over_one_ranking_is_held_against_the_oracle() -> None:
     )
 
 
-def test_every_measure_has_a_row_in_the_readme() -> None:
-    rows = re.findall(r"^\| (`[^|]*`) \|(?:[^|]*)\|", text("README.md"), flags=re.MULTILINE)
+def test_every_measure_has_a_row_in_the_page_on_measures() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \|(?:[^|]*)\|", text("docs/measures.md"), flags=re.MULTILINE)
     same_names(
         MEASURES,
         (name.removesuffix("@i") for row in rows for name in re.findall("`(.*?)`", row)),
-        "README.md has no row for {0} in its table of measures: add | `{0}@i` | up or **down** | what it is |",
-        "README.md has {0} in its table of measures, which is not a measure: remove it",
+        "docs/measures.md has no row for {0} in its table of measures: add | `{0}@i` | up or **down** | what it is |",
+        "docs/measures.md has {0} in its table of measures, which is not a measure: remove it",
     )
 
 
@@ -165,7 +167,7 @@ def test_every_trace_format_has_its_counts_expected_in_some_fixture() -> None:
 def test_every_trace_format_has_a_page() -> None:
     same_names(
         FORMATS,
-        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem != "README"),
+        (path.stem for path in (ROOT / "docs/traces").glob("*.md") if path.stem not in GENERAL_PAGES),
         "docs/traces/{0}.md does not exist: write where its iterations come from, what it loses and its query ids",
         "docs/traces/{0}.md is about {0}, which is not a format: remove it",
     )

@@ -31,6 +31,7 @@ NAMED = GAPS.rename({"query_id": "qid"}).with_columns(iteration=1)
 CONTRADICTING = pl.DataFrame(
     {"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "c"], "rank": [1, 2, 1], "score": [1.0, 2.0, 3.0]}
 )
+FEW_JUDGED = {"q": {"a": 2.0, "x": 1.0}}
 THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
 
 #: A call, and how its notices begin.
@@ -61,7 +62,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "ranks against scores, in classic measures of both kinds": (
         lambda: gg.evaluate(QRELS, CONTRADICTING, "nDCG@10 RR infAP Bpref CG"),
-        ["ranks contradict scores within an iteration in 1 query"],
+        ["ranks contradict scores within an iteration in 1 query", "coverage is low: 0.67 of the 3 unique results"],
     ),
     "no iterations, by repeats and by a cutoff": (
         lambda: gg.evaluate(QRELS, pl.DataFrame({"query_id": "q", "doc_id": ["a", "a"]}), "CG@2 CG@3"),
@@ -79,6 +80,29 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ),
         ["the qrels frame: column 2 holds positive integers"],
     ),
+    "low coverage, in measures of both kinds": (
+        lambda: gg.evaluate(QRELS, FEW_JUDGED, "nDCG@10 CG SRE Bpref GradedP@2"),
+        ["coverage is low: 0.50 of the 2 unique results have a label (by iteration 0.50)"],
+    ),
+    "low coverage in ir_measures, in measures of both kinds": (
+        lambda: ir_measures.calc_aggregate([gg.CG, gg.GradedP @ 2, gg.RankDCG], QRELS, gg.read_run(FEW_JUDGED)),
+        ["coverage is low: 0.50 of the 2 unique results"],
+    ),
+    "low coverage of one of two systems": (
+        lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": {"q": {"a": 1.0}, "p": {"a": 1.0}}}, "CG@1"),
+        [
+            "queries of the qrels absent from the run",
+            "low coverage (†): judged share of unique results under 0.8 (one 0.50; by iteration: one 0.50)",
+        ],
+    ),
+    "low coverage in a curve": (
+        lambda: gg.curve(QRELS, {"one": FEW_JUDGED}, "CG SRE"),
+        ["one: coverage is low: 0.50 of the 2 unique results"],
+    ),
+    "low coverage in the ledger": (
+        lambda: gg.ledger(QRELS, FEW_JUDGED, measures="CG SRE"),
+        ["coverage is low: 0.50 of the 2 unique results"],
+    ),
     "an empty run": (lambda: gg.evaluate(QRELS, {}, "CG nDCG@10 SRE"), ["the run dict: the run is empty"]),
 }
 
@@ -86,7 +110,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
 @pytest.mark.parametrize("case", CALLS)
 def test_a_notice_is_given_once_a_call_and_subject(case: str) -> None:
     call, wanted = CALLS[case]
-    _, told = notices_of(call)
+    _, told = notices_of(call, coverage=True)
     assert [text[: len(begin)] for text, begin in zip(told, wanted, strict=True)] == wanted
 
 

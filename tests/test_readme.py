@@ -1,4 +1,4 @@
-"""What the README shows is executed, and says the truth."""
+"""What the README and the pages it leads to show is executed, and says the truth."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
+import goodgain as gg
+from goodgain.cli.program import program
 from goodgain.measures import MEASURES
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
-COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith("goodgain ")]
-PYTHON = [text for kind, text in BLOCKS if kind == "python"]
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("getting_started", "format", "command_line", "hosts"))]
+TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+README = TEXTS["README.md"]
+BLOCKS = [(page, *block) for page in PAGES for block in re.findall(r"```(\w*)\n(.*?)```", TEXTS[page], flags=re.DOTALL)]
+SHELL = [(page, text) for page, kind, text in BLOCKS if kind == "sh" and "\ngoodgain " in "\n" + text]
+PYTHON = [text for _, kind, text in BLOCKS if kind == "python"]
 #: A new process of ranx compiles its metrics, which takes 15 seconds.
 MARKED = [pytest.param(code, marks=pytest.mark.slow) if "ranx" in code else code for code in PYTHON]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 @pytest.fixture
@@ -36,46 +43,123 @@ def output(command: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("block", [text for kind, text in BLOCKS if kind == "sh" and "goodgain " in text])
-def test_the_commands_of_the_readme_run_one_after_the_other(block: str, checkout: Path) -> None:
+@pytest.mark.parametrize(("page", "block"), SHELL)
+def test_the_commands_of_a_page_run_one_after_the_other(page: str, block: str, checkout: Path) -> None:
     for command in (line for line in block.splitlines() if line.startswith("goodgain ")):
         shown = output(command, checkout)
         assert shown or "-o " in command
 
 
+@pytest.mark.parametrize("code", MARKED)
+def test_python_of_a_page_runs(code: str, checkout: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "SRR" in done.stdout
+
+
+def test_the_table_of_the_readme_has_the_values_of_its_example() -> None:
+    header, _, *rows = re.findall(r"^\| .*@.* \|$|^\|[-|]+\|$|^\| `.*[0-9] \|$", README, flags=re.MULTILINE)[:4]
+    measures = [cell.strip() for cell in header.strip("| ").split("|")]
+    for row in rows:
+        name, *values = (cell.strip("` ") for cell in row.strip("|").split("|"))
+        scores = gg.evaluate(
+            *(ROOT / "qrels_examples/two_agents" / file for file in ("qrels.txt", f"{name}.run")), measures
+        )
+        assert values == [f"{scores[measure]:.2f}" for measure in measures]
+    assert len(rows) == 2
+
+
+def test_headings_that_say_a_number_have_as_many() -> None:
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", README, flags=re.MULTILINE | re.DOTALL))
+    code = re.findall(
+        r"```(?:sh|python)\n(.*?)```", sections["Two commands"] + sections["Six lines of Python"], re.DOTALL
+    )
+    assert [len([line for line in block.splitlines() if line]) for block in code] == [2, 6]
+    assert len(re.findall(r"^\| [a-z]", sections["Five words"], flags=re.MULTILINE)) == 5
+
+
+def test_the_readme_has_at_most_120_lines() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))])
+def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for link in LINK.findall(re.sub(r"```.*?```|`[^`]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)):
+        file, _, heading = link.partition("#")
+        if "://" in link:
+            continue
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not heading or heading in list_headings(target), link
+
+
+def list_headings(page: Path) -> list[str]:
+    """The names of the headings of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found]
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    assert {path.name for path in ROOT.glob("docs/*.md")} <= {Path(link).name for link in LINK.findall(README)}
+
+
 def test_the_table_of_deduplication_is_what_the_code_above_it_prints(checkout: Path) -> None:
     code = next(code for code in PYTHON if "deduplicate" in code)
     printed = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True).stdout
-    shown = re.findall(r"^\| with(?:out)? deduplication \| (.*?) \| (.*?) \| (.*?) \|", README, flags=re.MULTILINE)
+    rows = r"^\| with(?:out)? deduplication \| (.*?) \| (.*?) \| (.*?) \|"
+    shown = re.findall(rows, TEXTS["docs/getting_started.md"], flags=re.MULTILINE)
     found = [tuple(map(float, values)) for values in re.findall(r"SRE=(\S+), SRR=(\S+), CG=([0-9.]+)", printed)]
     assert [tuple(map(float, row)) for row in shown] == [pytest.approx(values, abs=0.005) for values in found]
     assert len(shown) == 2
 
 
-def test_the_picture_is_what_is_printed(checkout: Path) -> None:
-    picture = next(text for kind, text in BLOCKS if not kind and "┏" in text)
-    assert output(COMMANDS[0], checkout).split() == picture.split()
-
-
-@pytest.mark.parametrize("code", MARKED)
-def test_python_of_the_readme_runs(code: str, checkout: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "GoodgainNotice" not in done.stderr
-    assert "SRR" in done.stdout
+def test_the_printed_table_is_what_the_command_above_it_prints(checkout: Path) -> None:
+    picture = next(text for _, kind, text in BLOCKS if not kind and "┏" in text)
+    command = next(text for page, text in SHELL if page == "docs/format.md")
+    assert output(command, checkout).split() == picture.split()
 
 
 def test_the_table_of_measures_has_each_with_its_direction() -> None:
-    rows = dict(re.findall(r"^\| (`[^|]*`) \|([^|]*)\|", README, flags=re.MULTILINE))
+    page = (ROOT / "docs/measures.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (`[^|]*`) \|([^|]*)\|", page, flags=re.MULTILINE))
     listed = {re.sub("@i", "", name): better for names, better in rows.items() for name in re.findall("`(.*?)`", names)}
     assert set(listed) == set(MEASURES)
     for name, better in listed.items():
         assert better.strip("* ") in (MEASURES[name].declaration.better, "")
 
 
-def test_make_demo_scores_examples_that_exist(checkout: Path) -> None:
+def test_make_demo_scores_examples_that_exist_and_writes_pictures(checkout: Path) -> None:
     make = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"-m goodgain (.*?)(?<!\\)\n", make, flags=re.DOTALL)
-    assert len(commands) == 3
+    assert len(commands) == 5
+    (checkout / "pictures").mkdir()
     for command in commands:
         assert output("goodgain " + command.replace("\\\n", " "), checkout)
+    for picture in re.findall(r"--plot (\S+)", make):
+        assert (checkout / picture).stat().st_size > 1_000
+        assert f"/{picture}" in make.splitlines()[-1]
+
+
+#: The keys of a citation file: https://github.com/citation-file-format/citation-file-format, schema of version 1.2.0.
+CFF_KEYS = {
+    *("abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords"),
+    *("license", "license-url", "message", "preferred-citation", "references", "repository", "repository-artifact"),
+    *("repository-code", "title", "type", "url", "version"),
+}
+
+
+def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"authors", "cff-version", "message", "title"} <= set(cited) <= CFF_KEYS
+    assert cited["cff-version"] == "1.2.0"
+    assert cited["type"] == "software"
+    assert all(set(author) == {"name"} for author in cited["authors"])  # an entity, not a person
+    assert cited["version"] == gg.__version__
+    assert cited["license"] == project["license"]
+
+
+def test_the_page_on_commands_has_a_row_for_each() -> None:
+    page = TEXTS["docs/command_line.md"]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)) == sorted(program.commands)

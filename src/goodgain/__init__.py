@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
-from goodgain.evaluation import Scores, evaluate, flatten, ledger
+from goodgain.evaluation import Scores, evaluate, flatten
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 from goodgain.hosts.ir_measures import register
 from goodgain.measures.good_gain import (
@@ -30,6 +30,14 @@ from goodgain.measures.good_gain import (
     nCG,
     nDCGG,
 )
+from goodgain.measures.graded import (
+    GradedAP,
+    GradedCG,
+    GradedDCG,
+    GradednDCG,
+    GradedP,
+    GradedRR,
+)
 from goodgain.measures.hostless import (
     ElevenPointAP,
     F,
@@ -51,7 +59,10 @@ if TYPE_CHECKING:
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
+    from goodgain.labelling.labels import label
     from goodgain.reporting.iteration_curves import curve
+    from goodgain.reporting.iteration_ledger import ledger
+    from goodgain.reporting.judged_shares import coverage
     from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
@@ -64,7 +75,10 @@ _LATER = (
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
     | {
+        "coverage": "goodgain.reporting.judged_shares",
         "curve": "goodgain.reporting.iteration_curves",
+        "label": "goodgain.labelling.labels",
+        "ledger": "goodgain.reporting.iteration_ledger",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
     }
@@ -100,6 +114,12 @@ __all__ = [
     "Fallout",
     "GoodgainError",
     "GoodgainNotice",
+    "GradedAP",
+    "GradedCG",
+    "GradedDCG",
+    "GradedP",
+    "GradedRR",
+    "GradednDCG",
     "InputError",
     "InterpolatedPrecision",
     "IterationsForAllGoodResults",
@@ -124,10 +144,12 @@ __all__ = [
     "agreement",
     "compare",
     "convert_traces",
+    "coverage",
     "curve",
     "deduplicate",
     "evaluate",
     "flatten",
+    "label",
     "ledger",
     "nCG",
     "nDCG",

@@ -1,4 +1,4 @@
-"""Scores of a run: our measures and the hosts', in one call and one table; and the ledger they come from."""
+"""Scores of a run: our measures and the hosts', in one call and one table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import ir_measures
 import narwhals as nw
 import polars as pl
 
-from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, query_batches, tally_run
+from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, query_batches
 from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.classic.scores import Classic, HostScores
@@ -23,13 +23,13 @@ from goodgain.counting.coverage import (
     warn_if_misleading,
     warn_if_no_label_reaches,
 )
-from goodgain.counting.ledger import Counts, count, count_pools, ledger_and_pools
+from goodgain.counting.ledger import Counts, count, count_pools
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
-from goodgain.measures import MEASURES
 from goodgain.measures.batch_scores import BatchScores
+from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.parameters import check_parameters
@@ -39,11 +39,9 @@ from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
 from goodgain.measures.values import (
     average_queries,
-    check_along_iterations,
     final_values,
     find_thresholds,
     make_finite,
-    running_values,
 )
 from goodgain.ranking.flattening import check_order
 from goodgain.url_variants import warn_of_url_variants
@@ -51,11 +49,11 @@ from goodgain.version import __version__
 
 __all__ = [
     "Scores",
+    "check_bounds",
     "count_with_notices",
     "evaluate",
     "find_used_thresholds",
     "flatten",
-    "ledger",
     "score_good_gain",
     "score_run",
     "warn_of_labels",
@@ -69,6 +67,7 @@ def evaluate(
     *,
     order: str = "seen",
     provider: str | None = None,
+    bounds: bool = False,
     columns: Columns | None = None,
 ) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
@@ -79,6 +78,9 @@ def evaluate(
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures that computes the classic measures; None leaves it to ir_measures.
+        bounds: also give, for each value, the least and the most that it could be with other labels for the results that
+            have none: each of them at 0, and each at the largest label of the qrels. For measures that are computed here
+            and only rise with a label; any other has no bounds.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
 
     Returns:
@@ -87,7 +89,7 @@ def evaluate(
         so is the mean of its measure, with a notice.
 
     Raises:
-        InputError: the run or the qrels cannot be read.
+        InputError: the run or the qrels cannot be read; bounds with labels by iteration.
         MeasureError: a measure is unknown, or cannot be computed from this input.
 
     Source: the Retrieved Good Gain guideline; ir_measures for everything else.
@@ -99,35 +101,52 @@ def evaluate(
     asked = parse_measures(measures)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     warn_of_labels(judged, asked)
-    return score_run(judged, searched, asked, order=order, provider=provider)
+    return score_run(judged, searched, asked, order=order, provider=provider, bounds=bounds)
 
 
 def score_run(
-    judged: Qrels, searched: Run | RunFile, asked: Sequence[ir_measures.Measure], *, order: str, provider: str | None
+    judged: Qrels,
+    searched: Run | RunFile,
+    asked: Sequence[ir_measures.Measure],
+    *,
+    order: str,
+    provider: str | None,
+    bounds: bool = False,
+    low: bool = True,
 ) -> Scores:
-    """`evaluate` for what has been read, without the notices that are about the qrels alone."""
+    """`evaluate` for what has been read, without the notices that are about the qrels alone.
+
+    A caller that says by itself where coverage is low gives `low=False`.
+    """
     check_order(order)
+    if bounds:
+        check_bounds(judged)
     sorted_measures = _Families.of(asked, provider)
     check_iterations(searched, sorted_measures.good_gain)
     found: _Values | None = None
     with ThreadPoolExecutor(1) as beside:
         digest = beside.submit(lambda: judged.digest)  # takes a fifth of a second for a million labels
         with suppress(ScatteredQueriesError):
-            found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider)
+            found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds)
         if found is None:  # outside the handler: the error would hold all of the first attempt
-            found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, scattered=True)
-    warn_if_misleading(found.coverage, labels=judged.labels)
+            found = _score_batches(
+                searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
+            )
+    warn_if_misleading(found.coverage, labels=judged.labels, low=low)
     warn_of_url_variants(searched, judged)
     values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
-    means = _mean_hosts(found.hosts, of_hosts) | aggregate_values(sorted_measures.ranked, values)
-    means |= {str(measure): average_queries(values.get_column(str(measure))) for measure in sorted_measures.good_gain}
+    means = _mean_hosts(found.hosts, of_hosts) | sorted_measures.aggregate(values)
+    raised = None if found.raised is None else make_finite(found.raised)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(found, judged, sorted_measures, order=order) | {"qrels": digest.result()},
+        found.coverage.tabulate(),
         values,
         of_hosts,
+        raised,
+        None if raised is None else sorted_measures.bounded.aggregate(raised),
     )
-    _warn_if_no_value(scores)
+    _warn_if_no_value(scores, sorted_measures.ranked)
     return scores
 
 
@@ -149,6 +168,17 @@ class _Families(NamedTuple):
             check_parameters(measure)
         return cls(good_gain, ranked, hosts)
 
+    def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
+        """Return the value of each measure of ours over all queries, by name."""
+        means = {str(m): average_queries(values.get_column(str(m))) for m in self.good_gain}
+        return means | aggregate_values(self.ranked, values)
+
+    @property
+    def bounded(self) -> _Families:
+        """The measures of which bounds can be given."""
+        good_gain = [measure for measure in self.good_gain if find_rule(measure)]
+        return _Families(good_gain, [measure for measure in self.ranked if find_rule(measure)], [])
+
     @property
     def rels(self) -> list[float]:
         """The thresholds of the ledger."""
@@ -158,13 +188,15 @@ class _Families(NamedTuple):
 class _Values(NamedTuple):
     """The values of a run: query_id and a column for each measure of ours; the hosts' own; and how far the run reaches.
 
-    `without_good` is the number of judged queries without a good document, for each threshold.
+    `without_good` is the number of judged queries without a good document, for each threshold; `raised` the values of
+    measures with bounds, where every unjudged result has the largest label.
     """
 
     values: pl.DataFrame
     hosts: Classic
     coverage: Coverage
     without_good: list[int]
+    raised: pl.DataFrame | None
 
 
 def _score_batches(
@@ -174,6 +206,7 @@ def _score_batches(
     *,
     order: str,
     provider: str | None,
+    bounds: bool,
     scattered: bool = False,
 ) -> _Values:
     """Count and score a run, batch by batch."""
@@ -181,6 +214,8 @@ def _score_batches(
     pools = count_pools(qrels.frame, rels=rels, labels=qrels.labels)
     good_gain = BatchScores(families.good_gain, pools, rels)
     ranked = RankedScores(families.ranked, qrels.largest) if families.ranked else None
+    bounded = families.bounded
+    raised = RaisedScores(bounded.good_gain, bounded.ranked, pools, rels, qrels.largest) if bounds else None
     hosts = HostScores(families.hosts, pools.get_column("query_id").to_list(), provider=provider)
     labels = QrelsByQuery(qrels)
     needs_documents = bool(families.hosts or (ranked and by_iteration))
@@ -190,6 +225,8 @@ def _score_batches(
         request = RankingRequest(order, needs_documents, judgments, ranked.plan.positions if ranked else ())
     for batch in query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered):
         good_gain.add(batch.tally)
+        if raised:
+            raised.add(batch.tally, batch.table)
         if ranked and batch.table is not None:
             ranked.add(batch.table)
         if needs_documents and batch.ranking is not None:
@@ -203,7 +240,13 @@ def _score_batches(
         values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
     rest = labels.take_rest() if families.hosts else qrels.frame.clear()
     without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(rels))]
-    return _Values(values, hosts.finish(rest), coverage, without_good)
+    return _Values(values, hosts.finish(rest), coverage, without_good, raised.finish() if raised else None)
+
+
+def check_bounds(qrels: Qrels) -> None:
+    """Raise `InputError` for labels by iteration: a result has several there, and which holds depends on the run."""
+    if qrels.labels is not None:
+        raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
 
 
 def warn_of_labels(qrels: Qrels, measures: Sequence[ir_measures.Measure]) -> None:
@@ -258,14 +301,24 @@ def _mean_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | Non
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 
 
-def _warn_if_no_value(scores: Scores) -> None:
-    names = [name for name, mean in scores.means.items() if mean is None]
+def _warn_if_no_value(scores: Scores, ranked: Sequence[ir_measures.Measure]) -> None:
+    ungraded = [name for name in map(str, ranked) if scores.means[name] is None]
+    if ungraded:
+        notice(
+            f"{', '.join(ungraded)}: no query has a document with a grade among its first results, so there is no value; "
+            "check that run and qrels name documents alike, or ask for a larger cutoff"
+        )
+    names = [name for name, mean in scores.means.items() if mean is None and name not in ungraded]
     if not names:
         return
     of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
     counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
     listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
     notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
+
+
+def _count_nulls(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, int]:
+    return {str(measure): values.get_column(str(measure)).null_count() for measure in measures}
 
 
 def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> dict[str, Any]:
@@ -279,8 +332,13 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
         computed = {host: [str(m) for m in families.hosts if m in of] for host, of in found.hosts.hosts.items()}
         of_hosts = [f"{host}:{'+'.join(names)}" for host, names in computed.items()]
         signature["classic"] = ["goodgain"] * bool(families.ranked) + of_hosts
+    without_value = [f"{name}:{n}" for name, n in _count_nulls(families.ranked, found.values).items() if n]
+    if without_value:
+        signature["without_value"] = without_value
     if qrels.labels is not None:
         signature["labels"] = qrels.labels
+    if found.raised is not None:
+        signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
     without_good = {"without_good": found.without_good} if families.good_gain else {}
     return signature | {
         "qrels": qrels.digest,
@@ -290,68 +348,6 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
         "without_judgments": coverage.searched - coverage.both,
         "unjudged": coverage.unjudged / coverage.unique if coverage.unique else 0.0,
     }
-
-
-def ledger(
-    qrels: Any,
-    run: Any,
-    *,
-    rel: float = DEFAULT_REL,
-    measures: Measures | None = None,
-    columns: Columns | None = None,
-) -> pl.DataFrame:
-    """What each iteration of each query brought.
-
-    Args:
-        qrels: what `read_qrels` takes.
-        run: what `read_run` takes.
-        rel: the smallest good label.
-        measures: ours, without @: their value at every iteration, as if the agent had stopped there.
-        columns: name in the source -> name here, for columns of run or qrels with other names.
-
-    Returns:
-        One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
-        (whether the query has any judgment), and a column for each measure, null where the query has none.
-
-    Raises:
-        InputError: the run or the qrels cannot be read.
-        MeasureError: a measure is not ours, or has an @.
-
-    A query has no row after its last iteration, so averaging a column by hand at iteration i leaves out the queries
-    that have finished: in qrels_examples/redundancy CG of the ledger's rows of iteration 3 averages 10.0, while CG@3
-    is 7.5. `curve` gives the means over all queries.
-
-    Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
-
-    >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
-    [(2, 2, 1, 3.0, 0.5)]
-    """
-    asked = (
-        []
-        if measures is None
-        else [_take_along_ledger(measure, rel) for measure in parse_measures(measures, complete=False)]
-    )
-    base_measure = MEASURES["CG"](rel=rel)
-    base = base_measure.rel
-    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    check_iterations(searched, [base_measure, *asked])
-    warn_of_labels(judged, [base_measure, *asked])
-    rels = sorted({base, *find_thresholds(asked)})
-    tallied = tally_run(searched, judged, rels=rels)
-    counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
-    warn_of_url_variants(searched, judged)
-    rows, pools = counts[base][:2]
-    queries = pools.select("query_id", judged=pl.lit(True))
-    result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
-    if asked:
-        result = result.join(running_values(asked, counts), on=["query_id", "iteration"], how="left")
-    return result.sort("query_id", "iteration")
-
-
-def _take_along_ledger(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
-    measure = check_along_iterations(measure, "the ledger")
-    return measure(rel=rel) if measure.declaration.uses_rel and "rel" not in measure.params else measure
 
 
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:

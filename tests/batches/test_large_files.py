@@ -181,6 +181,7 @@ def test_notices_count_over_all_blocks(tmp_path: Path) -> None:
         gg.evaluate(qrels, in_blocks(path, block=200), "nDCG@10 CG")
     texts = sorted(str(notice.message)[:70] for notice in told)
     assert [text[:60] for text in texts] == [
+        "coverage is low: 0.50 of the 80 unique results have a label ",
         "numbers of iterations are missing in 40 queries: iterations ",
         "ranks contradict scores within an iteration in 40 queries: t",
     ]
@@ -346,7 +347,7 @@ def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, mo
     monkeypatch.setattr(text_counting, "kernels", broken)
     path = tmp_path / "agent.run"
     path.write_text("".join(LINES))
-    qrels = gg.read_qrels({"q7": {"d1": 3}})
+    qrels = gg.read_qrels({"q7": {"d1": 3, "d2": 0, "d3": 1}})
     with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be used \(Numba needs NumPy") as told:
         gg.evaluate(qrels, in_blocks(path, block=150), OURS)
     assert len(told) == 1

@@ -154,10 +154,11 @@ def test_curve_prints_the_frame_and_a_table_in_both_directions() -> None:
         ["searching@1", "2", "2"],
         ["searching@2", "2", "2"],
         ["searching@3", "1", "1"],
+        *([f"coverage@{i}", "1.0", "1.0"] for i in (1, 2, 3)),
     ]
     turned = goodgain("curve", QRELS, LEAN, REPEATING, "-m", "CG", "--upto", "1", "-o", "table", "--rows", "systems")
     shown = [[cell.strip() for cell in line.split("│")[1:-1]] for line in turned.splitlines() if "│" in line]
-    assert shown == [["lean", "3.5000", "2"], ["repeating", "3.5000", "2"]]
+    assert shown == [["lean", "3.5000", "2", "1.0000"], ["repeating", "3.5000", "2", "1.0000"]]
 
 
 def test_compare_turns_its_table_of_means() -> None:

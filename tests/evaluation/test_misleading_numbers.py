@@ -53,11 +53,17 @@ def test_a_column_that_looks_like_the_iteration_is_an_error_for_our_measures(nam
             gg.compare(QRELS, {"one": source, "other": source}, "nDCG@10")  # it shows what each system spent
 
 
+def without_coverage(told: pytest.WarningsRecorder) -> list[str]:
+    """The texts of notices without the one on low coverage, which is right in these small cases."""
+    return [text for one in told if not (text := str(one.message)).startswith("coverage is low")]
+
+
 def test_it_is_a_notice_where_a_run_is_read_or_ranked_only() -> None:
     for call in (lambda run: gg.read_run(run), lambda run: gg.evaluate(QRELS, run, "nDCG@10")):
         with pytest.warns(gg.GoodgainNotice) as told:
             call(pl.DataFrame(ROWS))
-        assert len(told) == 1 and "found the column 'step', which looks like the iteration" in str(told[0].message)
+        said = without_coverage(told)
+        assert len(said) == 1 and "found the column 'step', which looks like the iteration" in said[0]
 
 
 def test_it_is_an_error_in_every_host() -> None:
@@ -178,7 +184,8 @@ def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> No
 def test_measures_that_ir_measures_mixes_up_are_told_of(measures: list[ir_measures.Measure]) -> None:
     with pytest.warns(gg.GoodgainNotice, match="mixes up the parameters of") as told:
         ir_measures.calc_aggregate([*measures, gg.CG], QRELS, gg.read_run({"q": {"a": 1.0, "u": 0.5}}))
-    assert len(told) == 1 and all(str(measure) in str(told[0].message) for measure in measures)
+    said = without_coverage(told)
+    assert len(said) == 1 and all(str(measure) in said[0] for measure in measures)
 
 
 def test_measures_that_share_a_call_rightly_are_not_told_of() -> None:

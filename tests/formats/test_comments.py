@@ -21,9 +21,9 @@ from goodgain.batches.text_counting import index_judgments, scan_text
 from goodgain.batches.whole_query_blocks import text_blocks
 from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
-from tests.support.counts import EVERYTHING
+from tests.support.counts import some_of
 
-QRELS = {f"q{query}": {"a": 3, "b": 2, f"c#{query}": 2, "d": 0} for query in range(1, 7)}
+QRELS = {f"q{query}": {"a": 3, "b": 2, f"c#{query}": 2, "d": 0, "x#": 0} for query in range(1, 7)}
 MEASURES = "CG@2 SRE SRR NumResults nDCG@10 RR@10 AP"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
@@ -77,13 +77,13 @@ def one_notice(count: int, what: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    told = [str(one.message) for one in caught]
+    told = [text for one in caught if "coverage is low" not in (text := str(one.message))]
     assert len(told) == (1 if count else 0), told
     assert all(f": {count} line" in text and what in text for text in told)
 
 
-@pytest.mark.parametrize("ending", COMPRESS)
-@pytest.mark.parametrize("separator", [" ", "\t", "  "] if EVERYTHING else [" "])
+@pytest.mark.parametrize("ending", some_of(COMPRESS, every=2))
+@pytest.mark.parametrize("separator", some_of([" ", "\t", "  "], every=3))
 @pytest.mark.parametrize("comment", COMMENTS)
 def test_comments_are_no_rows_in_any_reader(tmp_path: Path, comment: str, separator: str, ending: str) -> None:
     text = add_comments(CLEAN.replace(" ", separator), comment).encode("latin-1")

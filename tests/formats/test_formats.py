@@ -173,11 +173,11 @@ def test_that_a_run_lost_its_iterations_is_said_once_a_run(tmp_path: Path) -> No
     repeated.write_parquet(tmp_path / "agent.parquet")
     for source in (repeated, repeated.lazy(), tmp_path / "agent.parquet"):
         with pytest.warns(gg.GoodgainNotice) as said:
-            gg.evaluate({"q": {"a": 2}}, source, "SRE@3 CG@2")
+            gg.evaluate({"q": {"a": 2, "b": 0}}, source, "SRE@3 CG@2")
         assert [str(notice.message)[:26] for notice in said] == ["no iterations in this run:"]
         with pytest.warns(gg.GoodgainNotice):
             run = gg.read_run(source)
-        gg.evaluate({"q": {"a": 2}}, run, "SRE@3 CG@2")
+        gg.evaluate({"q": {"a": 2, "b": 0}}, run, "SRE@3 CG@2")
 
 
 # --- qrels ------------------------------------------------------------------------------------------------------------

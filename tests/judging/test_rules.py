@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,16 @@ def test_judges_are_named_by_the_dict_or_by_the_files(tmp_path: Path) -> None:
     found = gg.agreement({"anna": files[0], "ben": {"q": {"d": 3}}}, scale="graded", names=True)
     assert found.judges["judge"].to_list() == ["anna", "ben"]
     assert gg.agreement(files, scale="graded").judges["judge"].to_list() == ["judge 1", "judge 2"]
+
+
+@pytest.mark.slow
+def test_a_million_grades_of_three_judges_take_under_five_seconds() -> None:
+    """Seconds of all threads together, which do not depend on what else the machine does."""
+    number = pl.int_range(333_334, eager=True)
+    documents = pl.DataFrame({"query_id": (number // 100).cast(pl.String), "doc_id": number.cast(pl.String)})
+    grades = [documents.with_columns(judge=pl.lit(f"j{k}"), grade=number.hash(k) % 4) for k in range(3)]
+    start = time.process_time()
+    found = gg.aggregate(pl.concat(grades), scale="graded")
+    assert time.process_time() - start < 5
+    assert found.height == 333_334
+    assert found.get_column("n_judges").sum() == 1_000_002

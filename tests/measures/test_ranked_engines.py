@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 
 import narwhals as nw
@@ -11,9 +12,11 @@ from polars.testing import assert_frame_equal
 
 from goodgain.measures.ranked_values import plan_measures, score_ranking
 from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
+from tests.support.counts import some_of
 from tests.support.ranking_cases import (
     BY_GDEVAL,
     FRACTIONAL,
+    GRADED,
     HOSTLESS,
     JUDGED_ONLY,
     WHOLE,
@@ -22,12 +25,13 @@ from tests.support.ranking_cases import (
     make_case,
 )
 
-ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *HOSTLESS]
+ALL = [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL, *WITHOUT_PROVIDER, *HOSTLESS, *GRADED]
 CASE = make_case(Random(17), queries=40, labels=(*WHOLE, -1, *FRACTIONAL))
 
 
-@pytest.mark.parametrize("unjudged", [False, True])
-@pytest.mark.parametrize("engine", ["polars", "lazy polars", "duckdb"])
+@pytest.mark.parametrize(
+    ("engine", "unjudged"), some_of(itertools.product(["polars", "duckdb", "lazy polars"], [False, True]), every=3)
+)
 def test_rows_are_summed_on_any_engine(engine: str, unjudged: bool) -> None:
     plan, judgments = plan_measures(ALL), number_judgments(CASE.qrels)
     judged = judgments.count_judged(plan.sums.rels)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from goodgain.ranking.positions import POSITIONS
 from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
+from tests.support.counts import how_many
 from tests.support.ranking_cases import DOCS, SCORES, RankedCase, make_case
 from tests.support.ranking_oracle import in_gdevals_order, in_msmarcos_order, in_trec_evals_order
 
@@ -25,7 +26,7 @@ def positions(case: RankedCase) -> pl.DataFrame:
     return rows.with_columns(missing, query_id=judgments.query_ids.gather(rows["query"]))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=how_many(15, full=100))
 @given(any_case)
 def test_positions_are_those_of_trec_eval_msmarco_and_gdeval(case: RankedCase) -> None:
     rows = positions(case)
@@ -36,7 +37,7 @@ def test_positions_are_those_of_trec_eval_msmarco_and_gdeval(case: RankedCase) -
             assert of_query[name].to_list() == list(range(1, of_query.height + 1))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=how_many(15, full=100))
 @given(any_case)
 def test_a_row_has_the_label_of_its_document_and_null_without_one(case: RankedCase) -> None:
     found = {

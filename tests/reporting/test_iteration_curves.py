@@ -12,8 +12,9 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.batches import run_file
 from goodgain.measures import MEASURES
+from goodgain.reporting import iteration_curves
 from tests.support import oracle
-from tests.support.counts import how_many
+from tests.support.counts import how_many, some_of
 from tests.support.random_runs import Case, cases, run_text, shapes
 from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
 
@@ -27,12 +28,12 @@ def list_means(found: pl.DataFrame, system: str) -> dict[str, float]:
     return {f"{measure}@{i}": mean for measure, i, mean in rows}
 
 
-@pytest.mark.parametrize("folder", sorted(path.parent.name for path in EXAMPLES.glob("*/qrels.txt")))
+@pytest.mark.parametrize("folder", some_of(sorted(path.parent.name for path in EXAMPLES.glob("*/qrels.txt")), every=4))
 def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> None:
     qrels = EXAMPLES / folder / "qrels.txt"
     runs = {path.stem: path for path in sorted((EXAMPLES / folder).glob("*.run"))}
     with no_notices():
-        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4)
+        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4, resamples=0)
         for name, run in runs.items():
             means = list_means(found, name)
             assert len(means) == 4 * (len(ALONG) + 2)
@@ -45,7 +46,7 @@ def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> No
 def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case) -> None:
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
-        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG)
+        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG, resamples=0)
         means = list_means(found, "agent")
         wanted = gg.evaluate(qrels, run_frame(case.run), list(means))
     # Fractional labels are added up in an order that Polars chooses: the last digit may differ.
@@ -88,18 +89,18 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
     path = write_repeating_run(tmp_path / "large.run", queries=200, iterations=5, scattered=scattered)
     qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 4 for k in range(30)} for query in range(0, 220, 2)})
     with no_notices():
-        wanted = gg.curve(qrels, {"agent": path}, ALONG)
+        wanted = gg.curve(qrels, {"agent": path}, ALONG, resamples=50)
         monkeypatch.setattr(run_file, "LARGE", 1_000)
         opened = run_file.open_run(path)
         assert isinstance(opened, run_file.RunFile)
         small_blocks = run_file.RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
-        assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG), wanted, check_exact=True)
+        assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
 
 
 def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
     with pytest.warns(gg.GoodgainNotice, match="agent: no query of the run is in the qrels"):
         found = gg.curve({"q": {"a": 3}}, {"agent": {"other": {"a": 1.0}}}, "CG")
-    assert found.rows() == [("agent", "CG", 1, 0.0, 0)]
+    assert found.rows() == [("agent", "CG", 1, 0.0, 0, 1, 0.0, 0.0, None)]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,9 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 0}, "upto=0"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 1_001}, "from 1 to 1,000"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": True}, "upto=True"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": -1}, "resamples=-1: give a whole number from 0"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"seed": 1.5}, "seed=1.5"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"alpha": 1}, "alpha=1"),
         ({}, "CG", {}, "there is no run"),
         ("agent.run", "CG", {}, "give each run a name"),
     ],
@@ -118,6 +122,34 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
 def test_what_has_no_curve_is_an_error(runs: object, measures: str, options: dict[str, int], message: str) -> None:
     with pytest.raises(gg.GoodgainError, match=message):
         gg.curve({"q": {"a": 3}}, runs, measures, **options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_the_interval_of_a_mean_is_the_one_that_compare_gives_for_the_difference_from_nothing() -> None:
+    folder = EXAMPLES / "two_agents"
+    found = gg.curve(folder / "qrels.txt", {"late": folder / "late.run"}, "CG SRE nCG", seed=7, alpha=0.1)
+    assert found.filter(pl.col("low") > pl.col("mean")).is_empty()
+    assert found.filter(pl.col("high") < pl.col("mean")).is_empty()
+    with no_notices():  # a system that never searches has 0 everywhere
+        nothing = {"q01": {"-": 0.0}}
+        systems = {"nothing": nothing, "late": folder / "late.run"}
+        compared = gg.compare(folder / "qrels.txt", systems, "CG@1-6 SRE@1-6 nCG@1-6", seed=7, alpha=0.1)
+    stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
+    for measure, i, low, high in found.select("measure", "iteration", "low", "high").iter_rows():
+        assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
+
+
+def test_intervals_do_not_depend_on_what_is_resampled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = EXAMPLES / "two_agents"
+    runs = {name: folder / f"{name}.run" for name in ("quick", "late")}
+    wanted = gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200)
+    monkeypatch.setattr(iteration_curves, "_CELLS", 30)
+    assert_frame_equal(gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200), wanted, rel_tol=1e-12)
+
+
+def test_without_resamples_there_is_no_interval() -> None:
+    run = pl.DataFrame({"query_id": ["p", "q"], "iteration": 1, "doc_id": "a"})
+    found = gg.curve({"p": {"a": 3}, "q": {"a": 3}}, {"agent": run}, "CG", resamples=0)
+    assert found.select("mean", "low", "high", "queries").rows() == [(3.0, None, None, 2)]
 
 
 def test_a_query_of_very_many_iterations_needs_upto(tmp_path: Path) -> None:

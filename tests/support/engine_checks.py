@@ -235,6 +235,7 @@ def counted_rows() -> Iterator[list[int]]:
 
 THREE = ("nDCG@10", "RR@10", "R@100")  # trec_eval's order of ties, and msmarco's
 OTHERS = ("RR", "AP(rel=2)", "nDCG(dcg='exp-log2')@5", "Judged@3", "NumRet", "nDCG(judged_only=True)@3")
+OTHERS += ("GradedP@1", "GradedAP@3", "GradednDCG(dcg='exp-log2')@2")  # null in some queries
 
 
 def odd_rankings() -> tuple[pl.DataFrame, pl.DataFrame]:

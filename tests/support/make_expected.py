@@ -35,6 +35,7 @@ _AT_K = ["AP@5", "TruncatedAP@5", "F(beta=2)@10", "SetF(beta=2.0)", "Fallout@5",
 _EXP = "dcg='exp-log2'"
 _TEN = ["CG", "RG", "DCGG", "DRG", "RAG", "DRAG", "SRE", "SRR", "nCG", "nDCGG"]
 _COUNTS = ["NumResults", "NumUnique", "NumGood", "NumDup", "NumUnjudged"]
+_GRADED = ["GradedP", "GradedAP", "GradedRR", "GradedCG", "GradedDCG", "GradednDCG"]
 _WHOLE = ["NumIter", "IterationsForAllGoodResults", "IterationsForAllGoodResults(pool='retrieved')"]
 
 
@@ -96,6 +97,15 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], list[str]]] = {
     ),
     "redundancy": (ORDERS, ["nDCG@10", "R(rel=2)@10", "RR(rel=2)", "AP(rel=2)", *_iterated(3)]),
     "empty_iterations": (("seen",), _iterated(3)),
+    "two_agents": (
+        ("seen",),
+        ["nDCG@10", "R(rel=2)@100", "SRE", "SRR", *(f"{name}@{i}" for name in ("nCG", "NumGood") for i in range(1, 7))],
+    ),
+    "ungraded": (
+        ("seen",),
+        [f"{name}@{k}" for k in (2, 5) for name in (*_GRADED, "GradednDCG(ideal='ranking')", "P")],
+    ),
+    "unjudged": (("seen",), ["CG", "SRE", "P@2", "RR", "nDCG@10", "GradedP@2", "NumUnjudged"]),
 }
 
 
@@ -104,7 +114,7 @@ def source(measure: str) -> str:
     name = re.split("[(@]", measure)[0]
     if name in NAMES:
         return "oracle"
-    if name in ranking_oracle.HOSTLESS or "ideal=" in measure:
+    if name in ranking_oracle.HOSTLESS | ranking_oracle.GRADED or "ideal=" in measure:
         return "ranking_oracle"
     return "ranx" if name.islower() else "ir_measures"
 
@@ -141,8 +151,10 @@ def _by_ranking_oracle(measure: str, labels: dict[str, dict[str, int]], scores: 
     name, written, cutoff = re.fullmatch(r"(\w+)(?:\((.*)\))?(?:@(.*))?", measure).groups()  # type: ignore[union-attr]  # matches all above
     given = {pair.split("=")[0]: ast.literal_eval(pair.split("=")[1]) for pair in (written or "").split(",") if pair}
     at = {} if cutoff is None else {"recall" if name == "InterpolatedPrecision" else "cutoff": ast.literal_eval(cutoff)}
-    parameters = _DEFAULTS | given | at
-    return fsum(ranking_oracle.value(name, parameters, scores.get(q, {}), labels[q]) for q in labels) / len(labels)
+    parameters = _DEFAULTS | ({"ideal": "topk"} if name == "GradednDCG" else {}) | given | at
+    values = [ranking_oracle.value(name, parameters, scores.get(q, {}), labels[q]) for q in labels]
+    some = [value for value in values if value is not None]
+    return fsum(some) / len(some)
 
 
 def _by_ir_measures(

@@ -36,6 +36,12 @@ from goodgain import (
     ElevenPointAP,
     F,
     Fallout,
+    GradedAP,
+    GradedCG,
+    GradedDCG,
+    GradednDCG,
+    GradedP,
+    GradedRR,
     InterpolatedPrecision,
     RankDCG,
     RankIDCG,
@@ -254,6 +260,23 @@ HOSTLESS: list[ir_measures.Measure] = [
     RBPResidual,
     RBPResidual(p=0.95),
     RBPResidual(p=0),
+]
+
+
+#: Measures that are null where no document of the first k has a label.
+GRADED: list[ir_measures.Measure] = [
+    *(GradedP @ k for k in (1, 3, 50)),
+    GradedP(rel=2.2) @ 4,
+    *(GradedAP @ k for k in (1, 4, 50)),
+    GradedAP(rel=2) @ 5,
+    *(GradedRR @ k for k in (1, 3, 50)),
+    GradedRR(rel=3) @ 10,
+    *(GradedCG @ k for k in (1, 4, 50)),
+    *(GradedDCG @ k for k in (1, 4, 50)),
+    GradedDCG(dcg="exp-log2") @ 3,
+    *(GradednDCG @ k for k in (1, 2, 5, 50)),
+    *(GradednDCG(ideal=ideal) @ k for ideal in ("ranking", "judged") for k in (1, 4)),
+    *(GradednDCG(dcg="exp-log2", ideal=ideal) @ 4 for ideal in ("topk", "ranking", "judged")),
 ]
 
 

@@ -32,12 +32,13 @@ def in_gdevals_order(scores: Scores) -> list[str]:
     return sorted(sorted(scores, key=lambda doc: doc.encode(), reverse=True), key=lambda doc: -scores[doc])
 
 
-def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labels) -> float:
+def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labels) -> float | None:
     """The measure of one judged query.
 
-    One that the run does not have is 0 to the hosts, and an empty ranking to the measures that no host has.
+    One that the run does not have is 0 to the hosts, and an empty ranking to the measures that no host has. None where a
+    graded measure has no value.
     """
-    if not scores and name not in HOSTLESS:
+    if not scores and name not in HOSTLESS | GRADED:
         return 0.0
     gains = parameters.get("gains")
     if gains is not None:
@@ -49,7 +50,8 @@ def value(name: str, parameters: Mapping[str, Any], scores: Scores, labels: Labe
     rel = parameters.get("rel")
     good = [doc for doc, label in labels.items() if rel is not None and label >= rel]
     hits = [k for k, doc in enumerate(cut, 1) if doc in good]
-    return float(_VALUES[name](parameters, ranking, cut, hits, good, labels))
+    found = _VALUES[name](parameters, ranking, cut, hits, good, labels)
+    return None if found is None else float(found)
 
 
 def _ranking(name: str, parameters: Mapping[str, Any], scores: Scores) -> list[str]:
@@ -145,7 +147,7 @@ def _rbp(p: float, hits: list[int]) -> float:
     return math.fsum(p ** (k - 1) for k in hits if k <= 1000) / math.fsum(p**k for k in range(1000))
 
 
-_VALUES: dict[str, Callable[..., float | Fraction]] = {
+_VALUES: dict[str, Callable[..., float | Fraction | None]] = {
     "nDCG": _ndcg,
     "P": lambda p, _r, _c, hits, _g, _l: Fraction(len(hits), p["cutoff"]),
     "R": lambda _p, _r, _c, hits, good, _l: _share(len(hits), len(good)),
@@ -184,4 +186,43 @@ HOSTLESS: dict[str, Callable[..., float | Fraction]] = {
     "Unjudged": lambda p, _r, cut, _h, _g, labels: Fraction(sum(doc not in labels for doc in cut), p["cutoff"]),
     "RBPResidual": lambda p, ranking, _c, _h, _g, labels: _residual(p["p"], ranking, labels),
 }
-_VALUES |= HOSTLESS
+
+
+def _graded(value: Callable[..., float | Fraction]) -> Callable[..., float | Fraction | None]:
+    """None where there are documents in the first k and none of them has a label."""
+
+    def with_null(
+        p: Mapping[str, Any], ranking: list[str], cut: list[str], hits: list[int], good: list[str], labels: Labels
+    ) -> float | Fraction | None:
+        if cut and not any(doc in labels for doc in cut):
+            return None
+        return value(p, ranking, cut, hits, good, labels)
+
+    return with_null
+
+
+def _graded_ndcg(
+    p: Mapping[str, Any], ranking: list[str], cut: list[str], _hits: Any, _good: Any, labels: Labels
+) -> float:
+    """SearchTweak's words: the ideal is the DCG for the same gains sorted descending."""
+    ideal = {
+        "topk": [labels.get(doc, 0) for doc in cut],
+        "ranking": [labels.get(doc, 0) for doc in ranking],
+        "judged": list(labels.values()),
+    }[p["ideal"]]
+    best = _dcg(p, sorted((max(gain, 0) for gain in ideal), reverse=True))
+    return float(_share(_dcg(p, [max(labels.get(doc, 0), 0) for doc in cut]), best))
+
+
+#: The measures that are null where nothing has a grade.
+GRADED: dict[str, Callable[..., float | Fraction | None]] = {
+    "GradedP": _graded(lambda _p, _r, cut, hits, _g, labels: _share(len(hits), sum(doc in labels for doc in cut))),
+    "GradedAP": _graded(lambda _p, _r, _c, hits, _g, _l: _share(sum(_precision_at_hits(hits), Fraction(0)), len(hits))),
+    "GradedRR": _graded(lambda _p, _r, _c, hits, _g, _l: Fraction(1, hits[0]) if hits else 0),
+    "GradedCG": _graded(
+        lambda _p, _r, cut, _h, _g, labels: sum((Fraction(max(labels.get(doc, 0), 0)) for doc in cut), Fraction(0))
+    ),
+    "GradedDCG": _graded(_rank_dcg),
+    "GradednDCG": _graded(_graded_ndcg),
+}
+_VALUES |= HOSTLESS | GRADED

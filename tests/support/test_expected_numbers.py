@@ -9,6 +9,7 @@ from math import log2
 import pytest
 
 from tests.support.make_expected import EXAMPLES, FOLDER, expected, source
+from tests.support.make_two_agents import make_files
 from tests.support.random_runs import read_qrels_text, read_run_text
 
 Numbers = dict[str, dict[str, dict[str, float]]]
@@ -39,6 +40,11 @@ def test_every_folder_has_its_numbers_and_its_readme() -> None:
     for folder in folders:
         assert set(stored(folder)) == {path.name for path in (FOLDER / folder).glob("*.run")}
         assert (FOLDER / folder / "README.md").is_file()
+
+
+def test_the_runs_of_two_agents_are_those_that_their_script_writes() -> None:
+    for name, text in make_files().items():
+        assert (FOLDER / "two_agents" / name).read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("folder", EXAMPLES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-Iterations = list[list[str]]
+#: None is a document that has neither id, URL nor title.
+Iterations = list[list[str | None]]
 
 _LANGGRAPH: Iterations = [["d3", "d1", "d4", "d1"], [], ["d2", "d1"]]
 _PAGES = "https://pages.example.org/"
@@ -23,6 +24,11 @@ def _pages(*iterations: list[str]) -> Iterations:
 
 
 _STORY: Iterations = [["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"]]
+_DOCUMENTS = [f"{_PAGES}d2", f"{_PAGES}d1"]
+_AGENTS = _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])
+#: What version 5 of the Vercel AI SDK found, and version 4, where a tool that fails ends the answer.
+_SDK = _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"])
+_SDK_V4 = _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])
 
 EXPECTED: dict[str, Expected] = {
     "langchain/model_dump.json": Expected({"model_dump": _LANGGRAPH}, "second turn; its first step made two calls"),
@@ -62,6 +68,81 @@ EXPECTED: dict[str, Expected] = {
     ),
     "atif/story.json": Expected({"story": _STORY}, "session_id names the query"),
     "jsonl/story.jsonl": Expected({"story": _STORY}, "its own query_id"),
+    "pydantic_ai/messages.json": Expected(
+        {"messages": _pages(["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"], ["d2", "d1"])},
+        "the second turn; its failed search was retried, its last one is hosted, with call and return in one response",
+    ),
+    "pydantic_ai/runs.jsonl": Expected(
+        {"talk": _pages(["d2", "d1"])}, "a row of a database: messages under a name, with the conversation's id"
+    ),
+    "gemini/adk_session.json": Expected(
+        {"talk": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])},
+        "the second turn: events with function calls, and an answer grounded in two chunks",
+    ),
+    "gemini/adk_events.json": Expected({"talk": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "its rows"),
+    "gemini/exchanges.json": Expected(
+        {"exchanges-1": _pages(["d3", "d1", "d4", "d1"], [], ["d2", "d1"])}, "exchanges of one conversation, no ids"
+    ),
+    "gemini/cli.jsonl": Expected(
+        {"cli": _pages(["d3"], ["d2", "d1"])}, "one message was replaced, two were taken back"
+    ),
+    "codex/rollout.jsonl": Expected(
+        {"talk": [*_pages(["d3", "d1"]), ["d2", "d1"], *_pages(["d4"])]},
+        "the second turn; one MCP call stands in an event only, the text of web.run has a hit and an opened page",
+    ),
+    "codex/exec.jsonl": Expected({"thread": [["d3", "d1"], ["d2"]]}, "two steps, parted by a thought"),
+    "langfuse/story.json": Expected({"story": _STORY}, "the session; its second trace is the last turn"),
+    "langfuse/observations.jsonl": Expected(
+        {"q7": [["https://pages.example.org/d3", "https://pages.example.org/d1", *_DOCUMENTS], []]},
+        "rows out of order; the span with searches below it is none",
+    ),
+    "langsmith/tree.json": Expected({"q7": [*_pages(["d3", "d1"], ["d2", "d1"]), ["d2", "d1"]]}, "three steps"),
+    "langsmith/runs.jsonl": Expected({"q7": [*_pages(["d3", "d1"], ["d2", "d1"]), ["d2", "d1"]]}, "each run twice"),
+    "mlflow/story.json": Expected({"story": _STORY}, "the session; its second trace is the last turn"),
+    "mlflow/trace.json": Expected(
+        {"q7": [["https://pages.example.org/d3", "https://pages.example.org/d1", "d4", "d1"], []]},
+        "a tool and a retriever are one step; the tool that failed is the next",
+    ),
+    "openinference/phoenix.parquet": Expected({"q7": [["d3", "d1"], *_pages(["d2", "d1"])]}, "the last tool failed"),
+    "openinference/vercel.json": Expected({"q7": _SDK}, "spans of generateText"),
+    "openinference/traceloop.json": Expected(
+        {"q7": [*_pages(["d3", "d1"]), [*_pages(["d4", "d1"])[0], *_DOCUMENTS]]},
+        "a LangChain tool; a function, a retriever",
+    ),
+    "openai_agents/story.jsonl": Expected({"story": _STORY}, "an item a line; the file's name"),
+    "openai_agents/sessions.db": Expected(
+        {"talk": _AGENTS, "other": _pages(["d2", "d1"])}, "two sessions of one database"
+    ),
+    "strands/messages.json": Expected({"messages": _SDK}, "a search failed"),
+    "strands/converse.json": Expected({"converse": _pages(["d2", "d1"])}, "messages of a request of Converse"),
+    "autogen/task_result.json": Expected({"task_result": _AGENTS}, "the summary repeats results"),
+    "autogen/state.json": Expected({"state": _AGENTS}, "a saved state"),
+    "smolagents/steps.json": Expected(
+        {"steps": [[*_pages(["d3", "d1", "d4", "d1"])[0]], *_pages(["d2", "d1"])]}, "shared text"
+    ),
+    "mcp/session.jsonl": Expected(
+        {"session": [["d3", "d1", "d4"]]}, "three calls in a row, answers out of order, under message"
+    ),
+    "tagged_text/dialects.jsonl": Expected(
+        {
+            "zerosearch": [[None]],
+            "stepsearch": [[_BM25, _DCG]],
+            "research": [[_BM25, _DCG], [_BM25]],
+            "r1_searcher": [[None], []],
+            "search_o1": _pages(["d3", "d1"]),
+        },
+        "five dialects; snippets where a document has no title",
+    ),
+    "vercel_ai/ui_v5.json": Expected({"chat-1": _SDK}, "the chat's id; all steps in one message, parted by step-start"),
+    "vercel_ai/model_messages_v5.json": Expected({"model_messages_v5": _SDK}, "the same answer"),
+    "vercel_ai/steps_v5.json": Expected({"steps_v5": _SDK}, "the same answer"),
+    "vercel_ai/ui_v4.json": Expected({"ui_v4": _SDK_V4}, "each call stands twice, and counts once"),
+    "vercel_ai/steps_v4.json": Expected({"steps_v4": _SDK_V4}, "the same answer, under steps"),
+    "claude_code/story.jsonl": Expected({"story": _STORY}, "the session's id; calls of one message are one step"),
+    "claude_code/session.jsonl": Expected(
+        {"talk": _pages(["d3", "d1", "d2", "d1"], ["d2", "d1"])}, "the edited prompt's branch is dead"
+    ),
+    "claude_code/stream.jsonl": Expected({"stream": _pages(["d2", "d1"])}, "the first result line ends a turn"),
 }
 
 #: Fixtures whose log does not hold the results, and what the one error says.

@@ -8,76 +8,12 @@ made with the real libraries are for.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-Json = Any
+from .more_logs import MORE_WRITERS
+from .span_logs import SPAN_WRITERS
+from .story import FIRST_TURN, LAST_TURN, Call, Json, Story, Turn, Writer, asked, conversation, docs
 
-
-@dataclass
-class Call:
-    """A call: its output as the tool gives it; `failed`: the log says so; `answered`: there is an answer at all."""
-
-    output: Json = None
-    query: Json = "bm25"
-    tool: str = "search"
-    failed: bool = False
-    answered: bool = True
-    id: str = ""
-
-    @property
-    def text(self) -> str:
-        return self.output if isinstance(self.output, str) else json.dumps(self.output)
-
-
-@dataclass
-class Turn:
-    steps: list[list[Call]]
-    user: str = "What is BM25?"
-
-
-@dataclass
-class Story:
-    turns: list[Turn] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Give every call an id of its own."""
-        number = 0
-        for turn in self.turns:
-            for step in turn.steps:
-                for call in step:
-                    number += 1
-                    call.id = call.id or f"call_{number}"
-
-
-def docs(*ids: str) -> list[dict[str, str]]:
-    """Results with these ids."""
-    return [{"docid": name, "title": f"Title {name}", "snippet": f"All there is to say about {name}."} for name in ids]
-
-
-#: Two turns; in the second parallel calls, a search that found nothing, one that failed, and a tool that is no search.
-def conversation() -> Story:
-    return Story(
-        [
-            Turn([[Call(docs("d1", "d3"), "ranking function")]]),
-            Turn(
-                [
-                    [Call(docs("d3", "d1"), "DCG"), Call(docs("d4", "d1"), "learning to rank")],
-                    [Call([], "nothing at all")],
-                    [Call("Error executing search: time is up", "slow", failed=True)],
-                    [Call("2", "1+1", tool="calculator")],
-                    [Call(docs("d2", "d1"), "idf")],
-                ],
-                "How is ranking quality measured, and learned?",
-            ),
-        ]
-    )
-
-
-#: What the last turn of `conversation` is: the documents of each iteration.
-LAST_TURN = [["d3", "d1", "d4", "d1"], [], [], ["d2", "d1"]]
-FIRST_TURN = [["d1", "d3"]]
+__all__ = ["FIRST_TURN", "LAST_TURN", "ONE_TURN", "WRITERS", "Call", "Story", "Turn", "conversation", "docs"]
 
 
 def openai_chat(story: Story) -> str:
@@ -89,7 +25,7 @@ def openai_chat(story: Story) -> str:
                 {
                     "id": call.id,
                     "type": "function",
-                    "function": {"name": call.tool, "arguments": json.dumps(_asked(call))},
+                    "function": {"name": call.tool, "arguments": json.dumps(asked(call))},
                 }
                 for call in step
             ]
@@ -110,7 +46,7 @@ def openai_responses(story: Story) -> str:
                     "id": f"fc_{c.id}",
                     "call_id": c.id,
                     "name": c.tool,
-                    "arguments": json.dumps(_asked(c)),
+                    "arguments": json.dumps(asked(c)),
                 }
                 for c in step
             ]
@@ -125,7 +61,7 @@ def anthropic(story: Story) -> str:
     for turn in story.turns:
         messages.append({"role": "user", "content": turn.user})
         for step in turn.steps:
-            uses = [{"type": "tool_use", "id": c.id, "name": c.tool, "input": _asked(c)} for c in step]
+            uses = [{"type": "tool_use", "id": c.id, "name": c.tool, "input": asked(c)} for c in step]
             messages.append({"role": "assistant", "content": [{"type": "text", "text": "Let me look."}, *uses]})
             results = [
                 {
@@ -148,7 +84,7 @@ def langchain(story: Story) -> str:
     for turn in story.turns:
         messages.append({"type": "human", "content": turn.user, "id": f"m{len(messages)}"})
         for step in turn.steps:
-            calls = [{"name": c.tool, "args": _asked(c), "id": c.id, "type": "tool_call"} for c in step]
+            calls = [{"name": c.tool, "args": asked(c), "id": c.id, "type": "tool_call"} for c in step]
             messages.append({"type": "ai", "content": "", "tool_calls": calls, "id": f"m{len(messages)}"})
             for c in step:
                 if c.answered:
@@ -188,7 +124,7 @@ def openinference(story: Story) -> str:
         for step in turn.steps:
             span("LLM", "model", number, root, **{"llm.model_name": "m"})
             for c in step:
-                given = {"tool.name": c.tool, "input.value": json.dumps(_asked(c)), "failed": c.failed}
+                given = {"tool.name": c.tool, "input.value": json.dumps(asked(c)), "failed": c.failed}
                 if c.answered:
                     given["output.value"] = c.text
                 span("TOOL", c.tool, number, root, **given)
@@ -203,7 +139,7 @@ def tagged_text(story: Story) -> str:
     ]
     for step in story.turns[-1].steps:
         calls = "\n".join(
-            f"<tool_call>\n{json.dumps({'name': c.tool, 'arguments': _asked(c)})}\n</tool_call>" for c in step
+            f"<tool_call>\n{json.dumps({'name': c.tool, 'arguments': asked(c)})}\n</tool_call>" for c in step
         )
         messages.append({"role": "assistant", "content": f"<think>Hm.</think>\n{calls}"})
         responses = [f"<tool_response>\n{c.text}\n</tool_response>" for c in step if c.answered]
@@ -218,7 +154,7 @@ def atif(story: Story) -> str:
     for turn in story.turns:
         steps.append({"source": "user", "message": turn.user})
         for step in turn.steps:
-            calls = [{"tool_call_id": c.id, "function_name": c.tool, "arguments": _asked(c)} for c in step]
+            calls = [{"tool_call_id": c.id, "function_name": c.tool, "arguments": asked(c)} for c in step]
             results = [{"source_call_id": c.id, "content": c.text} for c in step if c.answered]
             steps.append({"source": "agent", "message": "", "tool_calls": calls, "observation": {"results": results}})
         steps.append({"source": "agent", "message": "That is it."})
@@ -234,7 +170,7 @@ def inspect_ai(story: Story) -> str:
     for turn in story.turns:
         messages.append({"role": "user", "content": turn.user})
         for step in turn.steps:
-            calls = [{"id": c.id, "function": c.tool, "arguments": _asked(c)} for c in step]
+            calls = [{"id": c.id, "function": c.tool, "arguments": asked(c)} for c in step]
             messages.append({"role": "assistant", "content": "", "tool_calls": calls})
             for c in step:
                 if c.answered:
@@ -254,7 +190,7 @@ def browsecomp_plus(story: Story) -> str:
         entries.append({"type": "reasoning", "tool_name": None, "arguments": None, "output": ["Hm."]})
         for c in step:
             counts[c.tool] = counts.get(c.tool, 0) + 1
-            entry = {"type": "tool_call", "tool_name": c.tool, "arguments": json.dumps(_asked(c))}
+            entry = {"type": "tool_call", "tool_name": c.tool, "arguments": json.dumps(asked(c))}
             entries.append({**entry, "output": None if c.failed else c.text} if c.answered else entry)
     entries.append({"type": "output_text", "tool_name": None, "arguments": None, "output": "That is it."})
     return json.dumps(
@@ -282,12 +218,6 @@ def jsonl(story: Story) -> str:
     return json.dumps({"goodgain_trace": 1, "query_id": "story", "turns": turns}) + "\n"
 
 
-def _asked(call: Call) -> Json:
-    return {"query": call.query}
-
-
-Writer = Callable[[Story], str]
-
 #: For each format its writer and the name of its file.
 WRITERS: dict[str, tuple[Writer, str]] = {
     "openai_chat": (openai_chat, "story.json"),
@@ -300,7 +230,9 @@ WRITERS: dict[str, tuple[Writer, str]] = {
     "inspect_ai": (inspect_ai, "story.json"),
     "browsecomp_plus": (browsecomp_plus, "story.json"),
     "jsonl": (jsonl, "story.jsonl"),
+    **MORE_WRITERS,
+    **SPAN_WRITERS,
 }
 
 #: Formats that hold one turn only.
-ONE_TURN = {"tagged_text", "browsecomp_plus"}
+ONE_TURN = {"tagged_text", "browsecomp_plus", "mcp"}

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from goodgain.traces import formats
+from tests.support.command import run_command
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "traces").glob("*.md"))
+#: Pages that are not about one format.
+_GENERAL = {"README", "tool_outputs", "your_own_agent"}
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"```(python|sh|text)\n(.*?)```", re.DOTALL)
 
 
 def test_every_format_has_a_page_and_a_line_in_the_table() -> None:
     built_in = {form.name: form.title for form in formats().values() if not form.is_plugin}
-    assert {page.stem for page in PAGES} == built_in.keys() | {"README"}
+    assert {page.stem for page in PAGES} == built_in.keys() | _GENERAL
     table = (ROOT / "docs" / "traces" / "README.md").read_text()
     for name, title in built_in.items():
         assert f"| [`{name}`]({name}.md) | {title} |" in table
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "your_own_agent"], ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(
     page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -36,6 +41,29 @@ def test_the_examples_of_a_page_run(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_page_says_where_iterations_come_from_and_what_is_lost(page: Path) -> None:
-    if page.stem != "README":
+    if page.stem not in _GENERAL:
         text = page.read_text()
         assert all(f"## {title}" in text for title in ("Where its iterations come from", "What it loses", "Query ids"))
+
+
+def test_the_page_on_an_agent_of_one_s_own_goes_from_its_loop_to_scores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its blocks run in order in an empty folder; what a command is said to print, it prints."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    printed = ""
+    kinds = []
+    for kind, block in _BLOCK.findall((ROOT / "docs/traces/your_own_agent.md").read_text()):
+        kinds.append(kind)
+        if kind == "python":
+            exec(compile(block, "your_own_agent.md", "exec"), names)
+        elif kind == "sh":
+            done = run_command(*shlex.split(block)[1:], cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            printed = done.stdout + done.stderr
+        else:
+            assert all(line in printed.splitlines() for line in block.strip().splitlines()), printed
+    assert {"python", "sh", "text"} == set(kinds)
+    said = capsys.readouterr().out
+    assert "query_id" in said and "['d2', 'd3']" in said

@@ -17,6 +17,7 @@ from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import STEPS, by_iteration
 from .logs import WRITERS, Call, Story, Turn, docs
+from .odd_logs import ODD_ITEMS, odd_logs
 
 Json = Any
 
@@ -82,6 +83,7 @@ def _odd(name: str) -> tuple[Json, str]:
         "inspect_ai": ({"eval": {"task": "t"}, "samples": [sample]}, "/samples/0/messages/1/content/0"),
         "browsecomp_plus": ({"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]}, "/result/0"),
         "jsonl": ({"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1}, "/odd"),
+        **odd_logs(),
     }  # fmt: skip
     return logs[name]
 
@@ -109,7 +111,7 @@ def test_without_a_search_what_is_not_understood_is_left_out_and_counted_on_skip
 
 
 #: For each format where its log keeps a list of messages, steps or items, and something of an unknown kind for it.
-_ODD_ITEMS: dict[str, tuple[list[Any], Json]] = {
+_ODD_ITEMS: dict[str, tuple[list[Any] | None, Json]] = {
     "openai_chat": ([], {"role": "odd", "content": "x"}),
     "openai_responses": ([], {"type": "odd"}),
     "anthropic": ([], {"role": "odd", "content": "x"}),
@@ -119,6 +121,7 @@ _ODD_ITEMS: dict[str, tuple[list[Any], Json]] = {
     "inspect_ai": (["samples", 0, "messages"], {"role": "odd", "content": "x"}),
     "browsecomp_plus": (["result"], {"type": "odd"}),
     "jsonl": (["turns", 0, "steps"], {"searches": [], "odd": 1}),
+    **ODD_ITEMS,
 }
 
 
@@ -134,10 +137,14 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
         path.write_text(
             f"{text}{json.dumps(odd)}\n{json.dumps({**odd, 'context': {**odd['context'], 'span_id': '0x00000000000000fe'}})}\n"
         )
+    elif (keys := _ODD_ITEMS[form][0]) is None:
+        first = _ODD_ITEMS[form][1]
+        second = first | ({"id": "another"} if "id" in first else {})
+        path.write_text(f"{text}{json.dumps(first)}\n{json.dumps(second)}\n")
     else:
         log = json.loads(text)
         holder = log
-        for key in _ODD_ITEMS[form][0]:
+        for key in keys:
             holder = holder[key]
         holder += [_ODD_ITEMS[form][1]] * 2
         path.write_text(json.dumps(log))
@@ -165,9 +172,9 @@ def test_what_is_not_understood_in_one_trace_is_no_error_of_another(save: Callab
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "assistant", "content": "So.", "toolInvocations": [{"toolName": "search"}]},
+        {"role": "assistant", "content": "So.", "invocations": [{"toolName": "search"}]},
         {"role": "assistant", "text": "So."}, {"role": "assistant", "content": None, "actions": {"search": "x"}},
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "t1"}}]},
+        {"role": "user", "content": [{"widget": {"widgetId": "t1"}}]},
     ],
 )  # fmt: skip
 def test_a_chat_is_plain_only_if_nothing_stands_beside_or_instead_of_its_content(
@@ -181,12 +188,9 @@ def test_a_chat_is_plain_only_if_nothing_stands_beside_or_instead_of_its_content
 
 
 def test_a_known_role_alone_is_no_mark_of_a_format(save: Callable[..., Path]) -> None:
-    contents = [
-        {"role": "user", "parts": [{"text": "?"}]},
-        {"role": "model", "parts": [{"functionCall": {"name": "search"}}]},
-    ]
+    contents = [{"role": "user", "segments": [{"say": "?"}]}, {"role": "model", "segments": [{"call": "search"}]}]
     with pytest.raises(
-        InputError, match=r"no known trace format \(it looks like json, objects with the keys role, parts\)"
+        InputError, match=r"no known trace format .*a JSON list of objects with the keys role, segments"
     ):
         read_traces(save(contents))
     assert by_iteration(read_traces(save([_USER, {"role": "assistant", "content": "So."}]))) == []
@@ -200,7 +204,6 @@ _UI_V4 = {"role": "assistant", "content": "So.", "toolInvocations": [
     {"state": "result", "toolCallId": "c1", "toolName": "webSearch", "args": {"query": "a"}, "result": [_PAGE]}]}  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["auto", "openai_chat"])
 @pytest.mark.parametrize(
     ("log", "seen"),
     [
@@ -209,9 +212,12 @@ _UI_V4 = {"role": "assistant", "content": "So.", "toolInvocations": [
     ],
     ids=["v5", "v4"],
 )
-def test_messages_of_the_vercel_ai_sdk_are_refused(save: Callable[..., Path], log: Json, seen: str, form: str) -> None:
+def test_messages_of_the_vercel_ai_sdk_are_read_and_never_taken_for_a_chat(
+    save: Callable[..., Path], log: Json, seen: str
+) -> None:
+    assert by_iteration(read_traces(save(log))) == [["https://a.example"]]
     with pytest.raises(InputError, match=seen):
-        read_traces(save(log), format=form)
+        read_traces(save(log), format="openai_chat")
 
 
 _SAID = {"role": "assistant", "content": "So."}
@@ -256,29 +262,29 @@ def test_a_hosted_call_of_an_unknown_search_tool_is_unrecorded(save: Callable[..
     assert read_traces(path, unrecorded="empty").select("iteration", "status").rows() == [(1, "unrecorded")]
 
 
-@pytest.mark.parametrize(
-    ("attributes", "named"),
-    [
-        ({"ai.toolCall.name": "webSearch", "ai.toolCall.args": "{}", "ai.toolCall.result": json.dumps([_PAGE])}, "ai.toolCall.name"),
-        ({"traceloop.span.kind": "tool", "traceloop.entity.name": "web_search", "traceloop.entity.output": json.dumps([_PAGE])}, "traceloop.entity.name"),
-    ],
-    ids=["vercel", "traceloop"],
-)  # fmt: skip
-def test_tool_spans_of_other_vocabularies_are_unrecorded_searches(
-    save: Callable[..., Path], attributes: Json, named: str
+_VERCEL = {"ai.toolCall.name": "webSearch", "ai.toolCall.args": "{}", "ai.toolCall.result": json.dumps([_PAGE])}
+_TRACELOOP = {
+    "traceloop.span.kind": "tool",
+    "traceloop.entity.name": "web_search",
+    "traceloop.entity.output": json.dumps([_PAGE]),
+}
+
+
+@pytest.mark.parametrize("attributes", [_VERCEL, _TRACELOOP], ids=["vercel", "traceloop"])
+def test_tool_spans_of_other_vocabularies_are_searches_and_unrecorded_without_their_output(
+    save: Callable[..., Path], attributes: Json
 ) -> None:
-    path = save([_span(1, **{"traceloop.span.kind": "workflow"}), _span(2, **attributes)])
-    with pytest.raises(
-        InputError, match=rf"at /1: the search with 'web.*not in the log \(in a form that is read: .*{named}"
-    ):
-        read_traces(path)
-    assert by_iteration(read_traces(path, unrecorded="empty")) == [[]]
+    root = _span(1, **{"traceloop.span.kind": "workflow"})
+    assert by_iteration(read_traces(save([root, _span(2, **attributes)]))) == [["https://a.example"]]
+    bare = {key: value for key, value in attributes.items() if not key.endswith((".result", ".output"))}
+    with pytest.raises(InputError, match=r"at /1: the search with 'web.*not in the log"):
+        read_traces(save([root, _span(2, **bare)]))
 
 
 @pytest.mark.parametrize(
     "attributes",
     [
-        {"mlflow.spanType": '"TOOL"', "mlflow.spanOutputs": "[]"}, {"langfuse.observation.type": "tool"},
+        {"mlflow.spanType": '"ODD"', "mlflow.spanOutputs": "[]"}, {"langfuse.observation.type": "odd"},
         {"my.tool_call.name": "search"}, {"openinference.span.kind": "SEARCHER"},
     ],
 )  # fmt: skip
@@ -296,7 +302,8 @@ def test_searches_that_model_spans_of_genai_called_and_no_span_records_are_unrec
         read_traces(save([_span(1, **{"gen_ai.operation.name": "invoke_agent"}), _span(2, **model)]))
 
 
-_STREAM = 'data: {"choices": [{"delta": {"tool_calls": []}}]}\n\ndata: [DONE]\n'
+#: A stream without its end.
+_STREAM = 'data: {"choices": [{"delta": {"tool_calls": []}}]}\n\n'
 
 
 @pytest.mark.parametrize(
@@ -309,12 +316,12 @@ _STREAM = 'data: {"choices": [{"delta": {"tool_calls": []}}]}\n\ndata: [DONE]\n'
         ({"input": "What?"}, "event: response.created\ndata: {}\n", {"output": []}),
     ],
 )  # fmt: skip
-def test_exchanges_that_are_streams_of_the_same_endpoint_are_not_passed_over(
+def test_exchanges_with_streams_that_are_not_whole_are_not_passed_over(
     save: Callable[..., Path], request_: Json, response: Json, whole: Json
 ) -> None:
     elsewhere = {"request": "--boundary", "response": "data: x"}
     log = [{"request": request_, "response": whole}, elsewhere, {"request": request_, "response": response}]
-    with pytest.raises(InputError, match=r"at /2/response: .*server-sent events are not read"):
+    with pytest.raises(InputError, match=r"at /2/response: expected one object that is the whole answer"):
         read_traces(save(log))
     seen: list[Summary] = []
     with pytest.warns(GoodgainNotice, match=r"1 traces or files were left out.*/2/response"):
@@ -489,11 +496,9 @@ def test_a_text_in_an_unknown_layout_is_never_empty() -> None:
 
 
 def test_special_tokens_around_a_search_are_no_plain_text(save: Callable[..., Path]) -> None:
-    said = "Hm. <|begin_of_query|>bm25<|end_of_query|><|begin_of_documents|>(1)text<|end_of_documents|>"
+    said = "Hm. <|start_query|>bm25<|end_query|><|start_documents|>(1)text<|end_documents|>"
     for log, form in (([_USER, {"role": "assistant", "content": said}], "auto"), (said, "tagged_text")):
-        with pytest.raises(
-            InputError, match=r"the tag <\|begin_of_query\|>.*not understood|without a tag that is known"
-        ):
+        with pytest.raises(InputError, match=r"the tag <\|start_query\|>.*not understood|without a tag that is known"):
             read_traces(save(log), format=form)
 
 
@@ -519,8 +524,8 @@ def test_what_a_vendor_s_class_of_langchain_keeps_of_a_hosted_search_is_not_unde
 @pytest.mark.parametrize(
     ("content", "looks"),
     [
-        ('{"type": "a", "sessionId": 1}\n{"type": "b"}\n', "jsonl, objects with the keys type, sessionId"),
-        (_STREAM, "a stream of server-sent events"), ("SQLite format 3\0", "an SQLite database"), ("PAR1", "Parquet"),
+        ('{"type": "a", "sessionId": 1}\n{"type": "b"}\n', "JSON Lines of objects with the keys type, sessionId"),
+        ('event: x\ndata: {"type": "odd"}\n\n', "a stream of server-sent events of the types odd"), ("SQLite format 3\0", "an SQLite database"),
     ],
 )  # fmt: skip
 def test_a_file_that_no_format_claims_is_refused_with_what_it_looks_like(
@@ -542,4 +547,4 @@ def test_an_error_names_what_was_not_understood_before_it(save: Callable[..., Pa
         "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "json", "value": [_PAGE]}}],
     }
     with pytest.raises(InputError, match=r"before it, at \S*log\.json, at /1/content/0: part of type 'tool-call'"):
-        read_traces(save([_USER, call, answer]))
+        read_traces(save([_USER, call, answer]), format="openai_chat")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from goodgain.cli.systems import Reading, open_systems, rows_option, runs_argument
+from goodgain.cli.options import plot_option
+from goodgain.cli.systems import Reading, bounds_option, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
-from goodgain.comparing.comparison import Comparison, compare, direction
+from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.grids import Layout
 from goodgain.comparing.tables import render_on_terminal
 from goodgain.errors import notice
+from goodgain.measures.ranked import find_direction
+from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
 __all__ = ["REQUIREMENT_FAILED", "compare_files", "compare_options"]
 
@@ -51,6 +55,8 @@ def compare_options(command: Command) -> Command:
         click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
         click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
         rows_option,
+        plot_option,
+        bounds_option,
         click.option("--provider", help="The provider of ir_measures for the classic measures."),
     ]
     for option in reversed(options):
@@ -68,10 +74,12 @@ def compare_files(
     output_format: str,
     places: int,
     rows: str,
+    plot: Path | None,
     reading: Reading,
     **settings: Any,
 ) -> None:
     """Compare runs given as files; settings are those of `goodgain.compare`."""
+    check_plot(plot, qrels, runs)
     lines = [parse_requirement(text) for text in required]
     judged, systems = open_systems(qrels, runs, reading)
     comparison = compare(
@@ -90,6 +98,9 @@ def compare_files(
         console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
     else:
         print(comparison.to_text(output_format, places=places, rows=rows), end="")
+    if plot is not None:
+        write_picture(draw_comparison(comparison), plot)
+        print(f"picture: {plot}", file=sys.stderr)
     if not _check_lines(comparison, lines):
         raise click.exceptions.Exit(REQUIREMENT_FAILED)
 
@@ -110,7 +121,7 @@ def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
     """Print the outcome of each line on stderr, and return whether all of them hold."""
     for line in lines:
         if forbids_improvement(line):
-            better = "higher" if direction(line.measure) == "up" else "lower"
+            better = "higher" if find_direction(line.measure) == "up" else "lower"
             notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
     outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import ir_measures
+import polars as pl
 
 from goodgain.cli.options import (
     columns_option,
@@ -20,12 +21,14 @@ from goodgain.cli.options import (
     output_format_option,
     qrels_argument,
 )
-from goodgain.cli.systems import open_systems, reading_of, rows_option
+from goodgain.cli.systems import bounds_option, open_systems, reading_of, rows_option
 from goodgain.cli.tables import Value, format_signature, print_values
+from goodgain.counting.coverage import LOW_COVERAGE, list_shares
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import Scores, score_run, warn_of_labels
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import parse_measures
+from goodgain.measures.ranked import find_declaration
 from goodgain.measures.scores import MEANS
 
 __all__ = ["evaluate"]
@@ -66,6 +69,7 @@ __all__ = ["evaluate"]
     show_default=True,
     help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
 )
+@bounds_option
 @order_option
 @gaps_options
 @labels_option
@@ -82,6 +86,7 @@ def evaluate(
     rows: str,
     provider: str | None,
     mean: str,
+    bounds: bool,
     order: str,
     **options: Any,
 ) -> None:
@@ -93,6 +98,8 @@ def evaluate(
     """
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
+    if bounds and mean != MEANS[0]:
+        raise InputError(f"--bounds are those of the arithmetic mean; leave out --mean {mean}")
     named = bool(measures)
     if not named and len(arguments) < 2:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
@@ -106,32 +113,45 @@ def evaluate(
         for name, run in systems.items():
             with notices.of(name) if several else nullcontext():
                 check_columns_used(reading.columns, run, judged)
-                scores[name] = score_run(judged, run, asked, order=order, provider=provider)
+                scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
     for name in systems:
         signature = scores[name].signature | ({} if mean == MEANS[0] else {"mean": mean})
         _print_signature(signature, f"{name}: " if several else "")
+        _print_coverage(scores[name].coverage, f"{name}: " if several else "")
     values = [
-        *(_list_values_by_query(scores) if by_query else ()),
-        *(() if no_summary else _list_means(scores, asked, mean)),
+        *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
+        *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
     ]
     print_values(values, output_format=output_format, rows=rows, places=places, by_query=by_query, named=named)
 
 
-def _list_values_by_query(scores: dict[str, Scores]) -> list[Value]:
+def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
     """Return the values of each query, system by system within a query."""
     found = [
-        Value(query_id, measure, system, value)
+        Value(query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None)
         for system, of in scores.items()
-        for query_id, measure, value in of.per_query.iter_rows()
+        for query_id, measure, value, *reach in of.per_query.iter_rows()
     ]
     return sorted(found, key=lambda value: str(value.query_id))  # stable: systems and measures keep their order
 
 
-def _list_means(scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], how: str) -> Iterator[Value]:
+def _list_means(
+    scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], how: str, *, bounds: bool
+) -> Iterator[Value]:
     for system, of in scores.items():
         means = of.mean(how=how)
         for measure in measures:
-            yield Value(None, str(measure), system, means[str(measure)])
+            name = str(measure)
+            declared = find_declaration(measure)
+            queries = of.num_queries[name] if declared is not None and declared.family == "graded" else None
+            yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
+
+
+def _print_coverage(coverages: pl.DataFrame, system: str) -> None:
+    """Print on stderr which share of the unique results is judged, unless all are, or a notice says that few are."""
+    share = coverages.item(0, "coverage")
+    if share is not None and LOW_COVERAGE <= share < 1:
+        print(f"{system}coverage: {share:.4f}, by iteration {list_shares(coverages)}", file=sys.stderr)
 
 
 def _print_signature(signature: dict[str, Any], system: str) -> None:

@@ -54,6 +54,7 @@ def _list_families() -> Iterator[Family]:
             "Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)",
         ),
         ("ranked", "Measures over one ranking that no host has; @k and rel= as above"),
+        ("graded", "The same where documents without a grade are known as such; @k and rel= as above"),
     ):
         yield title, [_describe_ranked(declared) for declared in RANKED_MEASURES.values() if declared.family == family]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from goodgain.errors import InputError
 from goodgain.ranking.flattening import ORDERS
+from goodgain.reporting.plots.pictures import check_picture_name
 
 __all__ = [
     "columns_option",
@@ -18,6 +20,7 @@ __all__ = [
     "make_epilog",
     "order_option",
     "output_format_option",
+    "plot_option",
     "qrels_argument",
     "run_argument",
 ]
@@ -65,6 +68,21 @@ columns_option = click.option(
     metavar="NAME=COLUMN,...",
     callback=_parse_columns,
     help="Names of columns in Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
+)
+
+
+def _parse_plot(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None:
+        check_picture_name(value)
+    return value
+
+
+plot_option = click.option(
+    "--plot",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    callback=_parse_plot,
+    help="Draw it too, into a .png, .svg or .pdf file.",
 )
 
 

@@ -17,6 +17,7 @@ from goodgain.cli.compare import compare_files, compare_options
 from goodgain.cli.curve import curve
 from goodgain.cli.evaluate import evaluate
 from goodgain.cli.judge import judge
+from goodgain.cli.label import label
 from goodgain.cli.measures import list_measures
 from goodgain.cli.options import (
     columns_option,
@@ -146,7 +147,7 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
 @program.command(
     epilog=make_epilog(
         "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=0.5'",
+        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
     )
 )
 @compare_options
@@ -170,6 +171,7 @@ program.add_command(pool)
 program.add_command(convert)
 program.add_command(dedup)
 program.add_command(judge)
+program.add_command(label)
 program.add_command(list_measures)
 
 

@@ -14,11 +14,14 @@ from goodgain.batches.run_file import RunFile, open_run
 from goodgain.comparing.grids import ROWS
 from goodgain.errors import InputError
 from goodgain.files.opening import stem
+from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.qrels import load_qrels
 
 __all__ = [
     "Reading",
+    "bounds_option",
+    "check_plot",
     "find_systems",
     "name_systems",
     "open_systems",
@@ -35,6 +38,11 @@ rows_option = click.option(
     default=ROWS[0],
     show_default=True,
     help="What the rows of the table of means are.",
+)
+bounds_option = click.option(
+    "--bounds",
+    is_flag=True,
+    help="Also print how far results without a judgment could move a value, with labels from 0 to the largest one.",
 )
 
 
@@ -65,6 +73,16 @@ def open_systems(qrels: str | None, runs: Sequence[str], reading: Reading) -> tu
         for name, path in find_systems(runs).items()
     }
     return judged, opened
+
+
+def check_plot(plot: Path | None, qrels: str, runs: Sequence[str]) -> None:
+    """Check that a picture is not written over an input.
+
+    Raises:
+        InputError: it would be.
+    """
+    if plot is not None:
+        Outputs(map(Path, [qrels, *find_systems(runs).values()])).add(plot)
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -12,16 +12,37 @@ import polars as pl
 from goodgain.measures import MEASURES
 from goodgain.measures.ranked import RANKED_MEASURES
 
-__all__ = ["Value", "format_signature", "print_frame", "print_values"]
+__all__ = ["Value", "draw_sparkline", "format_signature", "print_frame", "print_sparklines", "print_values"]
+
+#: The signs of a sparkline, from the lowest to the highest value.
+_BARS = "▁▂▃▄▅▆▇█"
+
+#: The largest number of signs in a sparkline.
+_MOST_SIGNS = 40
+
+
+_NO_BOUNDS = "no bounds"
 
 
 class Value(NamedTuple):
-    """One value of a measure; `query_id` is None for one over all queries, which is not a query called `all`."""
+    """One value of a measure.
+
+    Attributes:
+        query_id: None for a value over all queries, which is not a query called `all`.
+        measure: its name.
+        system: the name of the system.
+        value: the value; None where there is none.
+        queries: the number of queries that a mean is over, where that is not all of them by definition.
+        bounds: the least and the most that it could be, None and None for a measure without bounds; None if bounds were
+            not asked for.
+    """
 
     query_id: str | None
     measure: str
     system: str
     value: float | int | None
+    queries: int | None = None
+    bounds: tuple[float | None, float | None] | None = None
 
 
 def format_signature(signature: Mapping[str, Any]) -> str:
@@ -66,34 +87,39 @@ def print_values(
     """
     if output_format == "jsonl":
         for one in values:
-            row = ({"system": one.system} if named else {}) | ({"query_id": _name_query(one)} if by_query else {})
-            print(json.dumps(row | {"measure": one.measure, "value": one.value}, allow_nan=False))
+            row: dict[str, Any] = ({"system": one.system} if named else {}) | (
+                {"query_id": _name_query(one)} if by_query else {}
+            )
+            row |= {"measure": one.measure, "value": one.value}
+            row |= {} if one.queries is None else {"queries": one.queries}
+            row |= {} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True))
+            print(json.dumps(row, allow_nan=False))
         return
     header, body = _arrange(values, rows=rows, by_query=by_query)
     if not named and rows == "measures":
         header[-1] = "value"
     if output_format == "tsv":
         if named or rows == "systems":
-            print(*header, sep="\t")
-        for words, numbers in body:
-            print(*words, *(_format_value(number, places) for number in numbers), sep="\t")
+            print(*_add_columns(header, body), sep="\t")
+        for words, cells in body:
+            print(*words, *(text for cell in cells for text in _write_columns(cell, places)), sep="\t")
     else:
         _print_table(header, body, places, rows=rows)
 
 
-#: The words of a row, the query first if it is shown, and its numbers.
-_Row = tuple[list[str], list[float | int | None]]
+#: The words of a row, the query first if it is shown, and its values; None where a system has no such row.
+_Row = tuple[list[str], list[Value | None]]
 
 
 def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[list[str], list[_Row]]:
     """Return the header and the rows of a table."""
     name, across = ("measure", "system") if rows == "measures" else ("system", "measure")
     columns = list(dict.fromkeys(getattr(one, across) for one in values))
-    cells: dict[tuple[str | None, str], tuple[list[str], dict[str, float | int | None]]] = {}
+    cells: dict[tuple[str | None, str], tuple[list[str], dict[str, Value]]] = {}
     for one in values:
         words = [*([_name_query(one)] if by_query else []), getattr(one, name)]
         _, of = cells.setdefault((one.query_id, getattr(one, name)), (words, {}))
-        of[getattr(one, across)] = one.value
+        of[getattr(one, across)] = one
     header = [*(["query"] if by_query else []), name, *columns]
     return header, [(words, [of.get(column) for column in columns]) for words, of in cells.values()]
 
@@ -117,8 +143,90 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
     for number, (names, values) in enumerate(body):
         ends = words > 1 and number + 1 < len(body) and body[number + 1][0][0] != names[0]
         cells = [*map(Text, names[:-1]), Text(show_name(names[-1]))]
-        table.add_row(*cells, *(_format_value(value, places) for value in values), end_section=ends)
+        table.add_row(*cells, *(Text(_write_cell(value, places)) for value in values), end_section=ends)
     Console().print(table)
+    for sentence in _explain_cells([value for _, values in body for value in values if value is not None]):
+        Console().print(Text(sentence))
+
+
+def _explain_cells(values: Sequence[Value]) -> Iterator[str]:
+    """Yield what has to be known of cells with more than a value."""
+    if any(value.queries is not None for value in values):
+        yield "(n): the mean is over the n queries that have a value."
+    if any(value.bounds is not None for value in values):
+        yield "[least, most]: the value with every unjudged result at 0, and at the largest label of the qrels."
+
+
+def _write_cell(value: Value | None, places: int) -> str:
+    """Return a value with what belongs beside it, for a table."""
+    if value is None:
+        return _format_value(None, places)
+    text = _format_value(value.value, places) + (f" ({value.queries:,})" if value.queries is not None else "")
+    if value.bounds is None:
+        return text
+    least, most = value.bounds
+    bounds = _NO_BOUNDS if most is None else f"[{_format_value(least, places)}, {_format_value(most, places)}]"
+    return f"{text} {bounds}"
+
+
+def _write_columns(value: Value | None, places: int) -> list[str]:
+    """Return a value for TSV, in one column, or in three with its bounds."""
+    texts = [_format_value(None if value is None else value.value, places)]
+    if value is None or value.bounds is None:
+        return texts
+    return texts + [_NO_BOUNDS if bound is None else _format_value(bound, places) for bound in value.bounds]
+
+
+def _add_columns(header: list[str], body: Sequence[_Row]) -> list[str]:
+    """Return the header of TSV: with bounds, each system or measure has three columns."""
+    words, values = body[0]
+    names = header[: len(words)]
+    for name, value in zip(header[len(words) :], values, strict=True):
+        has_bounds = value is not None and value.bounds is not None
+        names += [name, f"{name} least", f"{name} most"] if has_bounds else [name]
+    return names
+
+
+def print_sparklines(frame: pl.DataFrame, places: int) -> None:
+    """Print each curve of a frame of `goodgain.curve` as a line of small bars, with its first and its last mean.
+
+    The bars of a measure have one scale for all systems, from 0 to its highest mean.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    last: Any = frame.get_column("iteration").max()
+    table = Table(title=f"Iterations 1 to {last}", title_justify="left")
+    for heading in ("measure", "system"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("first", "curve", "last"):
+        table.add_column(heading, justify="left" if heading == "curve" else "right", no_wrap=True)
+    for of in frame.partition_by("measure", maintain_order=True):
+        top: Any = of.get_column("mean").max()
+        for line in of.partition_by("system", maintain_order=True):
+            system, measure = line.select("system", "measure").row(0)
+            means = line.get_column("mean").to_list()
+            ends = [_format_value(mean, places) for mean in (means[0], means[-1])]
+            cells = [_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]]
+            table.add_row(*map(Text, cells))
+    Console().print(table)
+
+
+def draw_sparkline(values: Sequence[float | None], top: float) -> str:
+    """Return values as a line of small bars, from 0 to `top`; a dot where there is no value.
+
+    Of more than 40 values, 40 at equal distances are shown, the last among them.
+
+    >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
+    '▁▅·█'
+    """
+    shown = list(values)
+    if len(shown) > _MOST_SIGNS:
+        shown = [shown[(k + 1) * len(values) // _MOST_SIGNS - 1] for k in range(_MOST_SIGNS)]
+    highest = len(_BARS) - 1
+    levels = [None if value is None else round(highest * max(value, 0.0) / top) if top > 0 else 0 for value in shown]
+    return "".join("·" if level is None else _BARS[min(level, highest)] for level in levels)
 
 
 def _add_arrow(name: str) -> str:

@@ -9,12 +9,10 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.significance import Matrix
+from goodgain.counting.coverage import LOW_COVERAGE, list_shares
 from goodgain.measures.declaration import GoodGainMeasure
 
-__all__ = ["LOW_COVERAGE", "Facts", "list_caveats"]
-
-#: Judged share of unique results below which a small difference may come from the missing judgments.
-LOW_COVERAGE = 0.8
+__all__ = ["Facts", "list_caveats"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,7 @@ class Facts:
         values: name of a measure -> its values, a row for each system, a column for each query of the qrels.
         iterations: the number of iterations N, in the same form.
         systems: system, absent_from_run, without_judgments, coverage; in the order of the rows.
+        coverage: system, and the columns of `COVERAGE`.
         left_out: measure -> number of queries in which some system has no value.
     """
 
@@ -35,6 +34,7 @@ class Facts:
     values: Mapping[str, Matrix]
     iterations: Matrix
     systems: pl.DataFrame
+    coverage: pl.DataFrame
     left_out: Mapping[str, int]
 
     @property
@@ -76,8 +76,10 @@ def _describe_low_coverage(facts: Facts) -> Iterator[str]:
     low = facts.systems.filter(pl.col("coverage") < LOW_COVERAGE)
     if low.height:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low.select("system", "coverage").iter_rows())
+        names = low.get_column("system").to_list()
+        each = "; ".join(f"{name} {list_shares(facts.coverage.filter(system=name))}" for name in names)
         yield (
-            f"low coverage (†): judged share of unique results under {LOW_COVERAGE} ({shares}); unjudged "
+            f"low coverage (†): judged share of unique results under {LOW_COVERAGE} ({shares}; by iteration: {each}); unjudged "
             "documents count as not relevant, so a small difference is not to be trusted, whatever its p"
         )
 

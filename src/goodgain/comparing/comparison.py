@@ -9,18 +9,28 @@ import ir_measures
 import polars as pl
 
 from goodgain.batches.run_file import open_run_and_qrels
+from goodgain.comparing.bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.caveats import Facts, list_caveats
 from goodgain.comparing.findings import Findings
 from goodgain.comparing.grids import Layout
+from goodgain.comparing.html_tables import render_html
 from goodgain.comparing.matching import (
     add_context,
     build_matrices,
     keep_complete_queries,
+    tabulate_coverage,
     tabulate_means,
     tabulate_systems,
     tabulate_values,
 )
-from goodgain.comparing.pairing import Matched, Settings, compare_pairs, list_pairs
+from goodgain.comparing.pairing import (
+    Matched,
+    Settings,
+    check_settings,
+    check_whole_number,
+    compare_pairs,
+    list_pairs,
+)
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.errors import InputError, NoticesOfSystems, notice
@@ -32,9 +42,9 @@ from goodgain.formats.systems import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.ranked import find_declaration
+from goodgain.measures.ranked import find_direction
 
-__all__ = ["Comparison", "compare", "direction"]
+__all__ = ["Comparison", "compare"]
 
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -47,6 +57,8 @@ class Comparison(Findings):
     Attributes:
         systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
             (judged share of unique results; null without results).
+        coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall and
+            of those that each iteration found first; null where there are none.
         means: measure, better (`up`, `down`, null), system, mean, queries.
         pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
@@ -56,6 +68,9 @@ class Comparison(Findings):
             where the difference is significant, `unclear` where it is not, `equal` where all differences are zero, null
             where there is no query. A measure without a better direction has no verdict, wins, ties and losses. A p that
             does not exist is null.
+            With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged results
+            give the difference the opposite sign, or any sign where it is 0; null for a measure without bounds. `means` has
+            least and most then, too.
         values: query_id, measure, system, value: the values that were tested.
         baseline: the system that all others are compared with; None where all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
@@ -86,6 +101,9 @@ class Comparison(Findings):
     def _repr_markdown_(self) -> str:
         return self.to_text("markdown")
 
+    def _repr_html_(self) -> str:
+        return render_html(self)
+
 
 def compare(
     qrels: Any,
@@ -100,6 +118,7 @@ def compare(
     alpha: float = 0.05,
     order: str = "seen",
     provider: str | None = None,
+    bounds: bool = False,
     columns: Columns | None = None,
 ) -> Comparison:
     """Compare two or more systems on any measures, ours and those of ir_measures.
@@ -119,6 +138,9 @@ def compare(
             is the level of the interval.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures for the classic measures.
+        bounds: also give the least and the most that means and differences could be with other labels for the results
+            that have none, from 0 to the largest label of the qrels, each document one label for all systems. For
+            measures that are computed here and only rise with a label. Runs are read into memory.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
@@ -141,36 +163,32 @@ def compare(
     names = list(runs)
     _check_baseline(baseline, names)
     pairs = _choose_pairs(names, baseline, against)
-    settings = Settings(
-        _check_whole_number("seed", seed, 0), _check_whole_number("resamples", resamples, 1), _check_alpha(alpha)
-    )
+    settings = check_settings(seed, resamples, alpha)
     asked = _add_fixed_iterations(parse_measures(measures), iterations)
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores = _score_systems(runs, judged, needed, columns, order=order, provider=provider)
+    scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
     full = build_matrices(scores, needed)
-    matched = {str(m): keep_complete_queries(full[str(m)], direction(m)) for m in asked}
+    matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
-    found = compare_pairs(matched, names, pairs, settings)
-    notes = _list_notes(asked, full, matched, about)
+    means, found = tabulate_means(matched, names), add_context(compare_pairs(matched, names, pairs, settings), about)
+    if bounds:
+        means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
+    shares = tabulate_coverage(scores)
+    notes = _list_notes(asked, full, matched, about, shares)
     for sentence in notes:
         notice(sentence)
     return Comparison(
         systems=about,
-        means=tabulate_means(matched, names),
-        pairs=add_context(found, about),
+        coverage=shares,
+        means=means,
+        pairs=found,
         values=tabulate_values(scores, asked),
         baseline=baseline,
         notes=notes,
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
-
-
-def direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows."""
-    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
-    return "up" if declared is None else declared.better
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
@@ -191,23 +209,11 @@ def _check_baseline(baseline: str | None, names: list[str]) -> None:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
 
 
-def _check_whole_number(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}={value!r}: give a whole number from {least}")
-    return value
-
-
-def _check_alpha(alpha: float) -> float:
-    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
-        raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
-    return alpha
-
-
 def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
     """Return the measures, with ours that lack an @ put in at iterations 1..last too, before the measure itself."""
     if last is None:
         return list(measures)
-    if _check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
+    if check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
         raise InputError(
             f"iterations={last}: that is more than {_MOST_ITERATIONS:,} measures; name the cutoffs you need"
         )
@@ -220,15 +226,28 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
 
 
 def _score_systems(
-    runs: Mapping[str, Any], qrels: Qrels, measures: list[ir_measures.Measure], columns: Columns | None, **options: Any
-) -> dict[str, Scores]:
+    runs: Mapping[str, Any],
+    qrels: Qrels,
+    measures: list[ir_measures.Measure],
+    columns: Columns | None,
+    *,
+    order: str,
+    provider: str | None,
+    bounds: bool,
+) -> tuple[dict[str, Scores], dict[str, Reach]]:
+    """Return the scores of each system, and with bounds what its unjudged results could add to them."""
     scores: dict[str, Scores] = {}
+    reaches: dict[str, Reach] = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
                 searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-                scores[name] = score_run(judged, searched, measures, **options)
-    return scores
+                scores[name] = score_run(
+                    judged, searched, measures, order=order, provider=provider, bounds=bounds, low=False
+                )
+                if bounds:
+                    reaches[name] = find_reach(scores[name], searched, judged, measures, order=order)
+    return scores, reaches
 
 
 def _list_notes(
@@ -236,14 +255,15 @@ def _list_notes(
     full: Mapping[str, Matrix],
     matched: Mapping[str, Matched],
     systems: pl.DataFrame,
+    coverage: pl.DataFrame,
 ) -> tuple[str, ...]:
     ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
     left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    lower = [str(measure) for measure in asked if direction(measure) == "down"]
-    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, left_out)))
+    lower = [str(measure) for measure in asked if find_direction(measure) == "down"]
+    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, coverage, left_out)))
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:
-    of_run = ("absent_from_run", "without_judgments", "unjudged")
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged")
     first = next(iter(scores.values())).signature
     return {name: value for name, value in first.items() if name not in of_run} | settings._asdict()

@@ -15,6 +15,7 @@ class Findings:
     """The frames and notes of a comparison; `Comparison` documents their columns."""
 
     systems: pl.DataFrame
+    coverage: pl.DataFrame
     means: pl.DataFrame
     pairs: pl.DataFrame
     values: pl.DataFrame

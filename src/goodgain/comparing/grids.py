@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from goodgain.comparing.findings import Findings
+from goodgain.measures.names import ARROWS
 
-__all__ = ["ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend"]
+__all__ = ["ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend", "describe_bounds"]
 
 #: What the rows of a table of means can be.
 ROWS = ("measures", "systems")
 
-_ARROWS = {"up": "↑", "down": "↓", None: "–"}
 _ABSENT = "–"
 
 #: Column of the systems -> its heading in a table.
@@ -71,15 +72,20 @@ def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
 def _build_means_grid(comparison: Findings, places: int) -> Grid:
     """Return a row for each measure with the best mean marked, and below them the cost of each system."""
     rows: list[list[Cell]] = []
+    bounded = "most" in comparison.means.columns
+    queries = comparison.signature["queries"]
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
         best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
         cells = [
-            Cell(_format_number(mean, places), mean is not None and mean in best) for mean in of.get_column("mean")
+            Cell(
+                _format_number(row["mean"], places) + (_format_bounds(row, places) if bounded else ""),
+                row["mean"] is not None and row["mean"] in best,
+            )
+            for row in of.iter_rows(named=True)
         ]
-        rows.append([Cell(f"{measure} {_ARROWS[better]}"), *cells])
+        rows.append([Cell(_name_row(measure, better, of.item(0, "queries"), queries)), *cells])
     for name, title in _SPENT.items():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
-    queries = comparison.signature["queries"]
     title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
     return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
 
@@ -101,24 +107,25 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
     """Return a row for each measure and pair; significant differences and p-values under low coverage are marked."""
     shown = _list_p_columns(comparison)
     header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
-    header += ["effect", "wins/ties/losses", "more iterations", "verdict"]
+    bounded = "most" in comparison.pairs.columns
+    header += ["effect", "wins/ties/losses", "more iterations", *(["unjudged"] if bounded else []), "verdict"]
     rows = []
     for row in comparison.pairs.iter_rows(named=True):
         mark = " *" if row["significant"] else ""  # beside the number, as in papers: the verdict says it in a word
         cells = [
-            f"{row['measure']} {_ARROWS[row['better']]}",
+            _name_row(row["measure"], row["better"], row["queries"], comparison.signature["queries"]),
             row["system"],
             row["against"],
             _format_signed(row["difference"], places) + mark,
-            _ABSENT
-            if row["low"] is None
-            else f"[{_format_signed(row['low'], places)}, {_format_signed(row['high'], places)}]",
+            _format_interval(row["low"], row["high"], places),
             *(_format_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
             _format_signed(row["effect"], 2),
             _ABSENT if row["wins"] is None else f"{row['wins']}/{row['ties']}/{row['losses']}",
             _format_signed(row["more_iterations"], 2),
+            *([_format_interval(row["least"], row["most"], places, absent="no bounds")] if bounded else []),
         ]
-        rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
+        turns = ", can turn" if bounded and row["can_turn"] else ""
+        rows.append([*map(Cell, cells), Cell((row["verdict"] or _ABSENT) + turns, verdict=row["verdict"] or "")])
     return Grid("Differences, system minus against", header, 3, rows)
 
 
@@ -137,8 +144,37 @@ def build_legend(comparison: Findings) -> list[str]:
         f"Holm <= {made['alpha']:g}: only there the verdict is better or worse. "
         f"Effect is the mean of the differences over their standard deviation. "
         f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
+        *describe_bounds(made),
         *comparison.notes,
     ]
+
+
+def describe_bounds(signature: Mapping[str, Any]) -> list[str]:
+    """Return the sentence that explains the bounds of a table; none if there are no bounds."""
+    if "bounds" not in signature:
+        return []
+    return [
+        "Unjudged: the least and the most that a mean or a difference could be if each result without a judgment had a label "
+        f"from {signature['bounds'].replace('..', ' to ')}, the same one for all systems; a verdict can turn where some of "
+        "these labels give the difference the opposite sign, or any sign where it is 0."
+    ]
+
+
+def _name_row(measure: str, better: str | None, queries: int, of_all: int) -> str:
+    """Return a measure with its arrow, and with the number of its queries where it has no value for some."""
+    number = "" if queries == of_all else f" ({queries:,} quer{'y' if queries == 1 else 'ies'})"
+    return f"{measure} {ARROWS[better]}{number}"
+
+
+def _format_bounds(row: Mapping[str, Any], places: int) -> str:
+    """Return what follows a mean: its bounds, or that it has none."""
+    if row["most"] is None:
+        return " (no bounds)"
+    return f" [{_format_number(row['least'], places)}, {_format_number(row['most'], places)}]"
+
+
+def _format_interval(low: float | None, high: float | None, places: int, *, absent: str = _ABSENT) -> str:
+    return absent if low is None else f"[{_format_signed(low, places)}, {_format_signed(high, places)}]"
 
 
 def _format_number(value: float | None, places: int) -> str:

@@ -8,9 +8,9 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.caveats import LOW_COVERAGE
 from goodgain.comparing.pairing import Matched, average_rows
 from goodgain.comparing.significance import Matrix
+from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.evaluation import Scores
 from goodgain.measures.good_gain import NumIter, NumResults
 
@@ -18,6 +18,7 @@ __all__ = [
     "add_context",
     "build_matrices",
     "keep_complete_queries",
+    "tabulate_coverage",
     "tabulate_means",
     "tabulate_systems",
     "tabulate_values",
@@ -62,6 +63,11 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
         },
         schema_overrides={"coverage": pl.Float64},
     )
+
+
+def tabulate_coverage(scores: Mapping[str, Scores]) -> pl.DataFrame:
+    """Return the coverage of each system, overall and by iteration."""
+    return pl.concat(of.coverage.select(pl.lit(name).alias("system"), pl.all()) for name, of in scores.items())
 
 
 def tabulate_means(matched: Mapping[str, Matched], names: list[str]) -> pl.DataFrame:

@@ -22,8 +22,18 @@ from goodgain.comparing.significance import (
     subtract_without_residue,
 )
 from goodgain.comparing.tukey import run_tukey_test
+from goodgain.errors import InputError
 
-__all__ = ["PAIRS", "Matched", "Settings", "average_rows", "compare_pairs", "list_pairs"]
+__all__ = [
+    "PAIRS",
+    "Matched",
+    "Settings",
+    "average_rows",
+    "check_settings",
+    "check_whole_number",
+    "compare_pairs",
+    "list_pairs",
+]
 
 #: The columns of `compare_pairs`, and their types.
 PAIRS: dict[str, type[pl.DataType]] = {
@@ -61,6 +71,36 @@ class Settings(NamedTuple):
     seed: int = 42
     resamples: int = 9_999
     alpha: float = 0.05
+
+
+def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -> Settings:
+    """Return the settings of tests and bootstrap.
+
+    Args:
+        seed: of the randomisation test and the bootstrap.
+        resamples: the number of resamples in both.
+        alpha: the largest p that is significant; 1 - alpha is the level of intervals.
+        least: the smallest number of resamples.
+
+    Raises:
+        InputError: one of them is not a number of its range.
+    """
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
+    return Settings(
+        check_whole_number("seed", seed, 0), check_whole_number("resamples", resamples, least), float(alpha)
+    )
+
+
+def check_whole_number(name: str, value: int, least: int) -> int:
+    """Return an option's value.
+
+    Raises:
+        InputError: it is not a whole number, or below the least one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name}={value!r}: give a whole number from {least}")
+    return value
 
 
 class Matched(NamedTuple):

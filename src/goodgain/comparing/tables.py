@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from goodgain.comparing.findings import Findings
-from goodgain.comparing.grids import ROWS, Grid, Layout, build_grids, build_legend
+from goodgain.comparing.grids import ROWS, Grid, Layout, build_grids, build_legend, describe_bounds
 from goodgain.errors import InputError
 
 __all__ = ["FORMS", "render_on_terminal", "write_comparison"]
@@ -107,6 +107,7 @@ def _write_json(comparison: Findings, layout: Layout) -> str:
     content = {
         "baseline": comparison.baseline,
         "systems": comparison.systems.to_dicts(),
+        "coverage": comparison.coverage.to_dicts(),
         "means": comparison.means.to_dicts(),
         "pairs": comparison.pairs.to_dicts(),
         "notes": list(comparison.notes),
@@ -143,7 +144,8 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
             left_out.append(heading)
             pairs = pairs.drop_column(heading)
     yield _build_rich_table(pairs)
-    yield Text(build_legend(comparison)[0])
+    for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
+        yield Text(sentence)
     if left_out:
         yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
 

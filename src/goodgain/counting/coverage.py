@@ -11,13 +11,30 @@ from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
 
 __all__ = [
+    "COVERAGE",
+    "LOW_COVERAGE",
     "Coverage",
     "combine_coverages",
+    "list_shares",
     "measure_coverage",
     "warn_if_labels_exceed_scale",
     "warn_if_misleading",
     "warn_if_no_label_reaches",
 ]
+
+#: Judged share of unique results below which a small difference may come from the missing judgments.
+LOW_COVERAGE = 0.8
+
+#: The columns of a table of coverage, and their types; the row of all iterations has null as its iteration.
+COVERAGE: dict[str, type[pl.DataType]] = {
+    "iteration": pl.Int64,
+    "judged": pl.Int64,
+    "unique": pl.Int64,
+    "coverage": pl.Float64,
+}
+
+#: Iterations whose coverage a notice lists.
+_LISTED = 10
 
 #: The largest label of the scale for which the guideline gives its threshold.
 _LARGEST_LABEL = 4
@@ -34,6 +51,7 @@ class Coverage(NamedTuple):
         unjudged: those without a label.
         numbering: as in `Counts`.
         examples: a query of the run and one of the qrels.
+        by_iteration: iteration, unique, unjudged: the first occurrences of each iteration, in judged queries.
     """
 
     judged: int
@@ -43,6 +61,22 @@ class Coverage(NamedTuple):
     unjudged: int
     numbering: pl.DataFrame
     examples: tuple[str, str]
+    by_iteration: pl.DataFrame
+
+    @property
+    def share(self) -> float | None:
+        """The judged share of the first occurrences; None where there are none."""
+        return (self.unique - self.unjudged) / self.unique if self.unique else None
+
+    def tabulate(self) -> pl.DataFrame:
+        """Return the columns of `COVERAGE`: a row for all iterations, and one for each; null where nothing was found."""
+        overall = pl.DataFrame({"iteration": None, "unique": self.unique, "unjudged": self.unjudged})
+        rows = pl.concat([overall.cast(self.by_iteration.schema), self.by_iteration])
+        judged = pl.col("unique") - pl.col("unjudged")
+        share = pl.when(pl.col("unique") > 0).then(judged / pl.col("unique"))
+        return rows.with_columns(judged=judged, coverage=share).select(
+            pl.col(name).cast(kind) for name, kind in COVERAGE.items()
+        )
 
     @property
     def lowest(self) -> int | None:
@@ -69,7 +103,12 @@ def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
         unjudged=int(judged.get_column("Unjudged").sum()),
         numbering=numbering,
         examples=(_first(rows), _first(pools)),
+        by_iteration=_sum_iterations(judged.select("iteration", unique="UR", unjudged="Unjudged")),
     )
+
+
+def _sum_iterations(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by("iteration").agg(pl.col("unique", "unjudged").sum()).sort("iteration")
 
 
 def _first(frame: pl.DataFrame) -> str:
@@ -87,6 +126,7 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
         unjudged=sum(coverage.unjudged for coverage in coverages),
         numbering=pl.concat([coverage.numbering for coverage in coverages]),
         examples=(min(run_examples, default=""), min(qrels_examples, default="")),
+        by_iteration=_sum_iterations(pl.concat([coverage.by_iteration for coverage in coverages])),
     )
 
 
@@ -115,8 +155,29 @@ def warn_if_labels_exceed_scale(qrels: pl.DataFrame, rel: float) -> None:
         )
 
 
-def warn_if_misleading(coverage: Coverage, *, labels: str | None) -> None:
-    """Give a notice where values mean less than they seem to."""
+def list_shares(coverages: pl.DataFrame) -> str:
+    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash where nothing new was found.
+
+    Args:
+        coverages: the columns of `COVERAGE`.
+    """
+    shares = coverages.filter(pl.col("iteration").is_not_null()).get_column("coverage").to_list()
+    shown = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
+    return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
+
+
+def _warn_if_low(coverage: Coverage) -> None:
+    """Give a notice where too few results have a label to trust a small difference."""
+    if coverage.share is not None and coverage.share < LOW_COVERAGE:
+        notice(
+            f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
+            f"{list_shares(coverage.tabulate())}), and to most measures the others are not relevant; judge more of them (goodgain "
+            "pool lists them), or see how much they could change (bounds=True, --bounds)"
+        )
+
+
+def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = True) -> None:
+    """Give a notice where values mean less than they seem to; `low=False` leaves that of a low coverage to the caller."""
     if coverage.renumbered:
         notice(
             f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "
@@ -134,3 +195,5 @@ def warn_if_misleading(coverage: Coverage, *, labels: str | None) -> None:
             f"no query of the run is in the qrels (the run has {run_example!r}, the qrels have {qrels_example!r}): every "
             "value is that of a system that never searched; check the query ids"
         )
+    if low:
+        _warn_if_low(coverage)

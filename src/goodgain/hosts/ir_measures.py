@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.hostless import HOSTLESS
+from goodgain.measures.ranked import HOSTLESS_MEASURES
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.values import find_thresholds
 from goodgain.ranking.engines import collect
@@ -35,7 +36,7 @@ class GoodgainProvider(Provider):
     """
 
     NAME = "goodgain"
-    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in HOSTLESS)]  # noqa: RUF012  # declared in their base class
+    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in HOSTLESS_MEASURES.values())]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
         """Return whether the measure is one of ours."""
@@ -77,9 +78,12 @@ class GoodgainEvaluator(Evaluator):
                     yield ir_measures.Metric(query_id=query_id, measure=measure, value=value)
         if self._ranked:
             by_name = {str(measure): measure for measure in self._ranked}
-            scores = score_run(self._qrels, searched, self._ranked, order="seen", provider=None)
+            scores = score_run(
+                self._qrels, searched, self._ranked, order="seen", provider=None, low=not self._good_gain
+            )
             for query_id, name, value in scores.per_query.iter_rows():
-                yield ir_measures.Metric(query_id=query_id, measure=by_name[name], value=value)
+                # A pair that is left out would get 0 from ir_measures, which is a value; NaN is not.
+                yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
     def _score_good_gain(self, run: Run) -> pl.DataFrame:
         warn_of_labels(self._qrels, self._good_gain)
@@ -171,7 +175,7 @@ def register() -> None:
 
     A measure of another package that has the same name stays registered, with a notice; ours is then `goodgain.NAME`.
     """
-    ours = MEASURES | {declared.name: declared.measure for declared in HOSTLESS}
+    ours = MEASURES | {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
     for name, measure in ours.items():
         taken = registry.get(name)
         if taken is None or _is_ours(taken):

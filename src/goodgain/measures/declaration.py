@@ -44,6 +44,9 @@ class Declaration:
         uses_rel: whether the threshold `rel` changes the value.
         family: the list of `goodgain measures` that has it.
         remark: what a user should know before comparing values.
+        from_labels: how results without a judgment could change the value: `sum`, if the value is a sum over documents, each
+            of which adds more the higher its label (nothing, if the measure ignores labels); None if the value could also
+            fall, or depends on documents that were not retrieved.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Declaration:
     uses_rel: bool = True
     family: Literal["good gain", "counts"] = "good gain"
     remark: str = ""
+    from_labels: Literal["sum"] | None = None
 
     @property
     def host_name(self) -> str:

@@ -39,6 +39,7 @@ CG = declare_measure(
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "CG@i",
+    from_labels="sum",
 )
 RG = declare_measure(
     "RG",
@@ -48,6 +49,7 @@ RG = declare_measure(
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "RG@i",
+    from_labels="sum",
 )
 DCGG = declare_measure(
     "DCGG",
@@ -58,6 +60,7 @@ DCGG = declare_measure(
     bounds=("0", ""),
     section=_GUIDELINE + "DCG@i",
     remark="the guideline's DCG@i; named DCGG because DCG@3 is read as a cutoff in ranks beside nDCG@10",
+    from_labels="sum",
 )
 DRG = declare_measure(
     "DRG",
@@ -67,6 +70,7 @@ DRG = declare_measure(
     better="up",
     bounds=("0", ""),
     section=_GUIDELINE + "DRG@i",
+    from_labels="sum",
 )
 AvgGain = declare_measure(
     "AvgGain",
@@ -78,6 +82,7 @@ AvgGain = declare_measure(
     section=_GUIDELINE + "AvgGain_i",
     cutoff="required",
     remark="RAG is the mean over iterations",
+    from_labels="sum",
 )
 RAG = declare_measure(
     "RAG",
@@ -87,6 +92,7 @@ RAG = declare_measure(
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "RAG@i",
+    from_labels="sum",
 )
 DRAG = declare_measure(
     "DRAG",
@@ -96,6 +102,7 @@ DRAG = declare_measure(
     better="up",
     bounds=("0", _MAX_GAIN),
     section=_GUIDELINE + "DRAG@i",
+    from_labels="sum",
 )
 SRE = declare_measure(
     "SRE",
@@ -105,6 +112,7 @@ SRE = declare_measure(
     better="up",
     bounds=("0", "1"),
     section=_GUIDELINE + "SRE@i",
+    from_labels="sum",
 )
 SRR = declare_measure(
     "SRR",
@@ -114,6 +122,7 @@ SRR = declare_measure(
     better="down",
     bounds=("0", "1"),
     section=_GUIDELINE + "SRR@i",
+    from_labels="sum",
 )
 #: The guideline's value of IterationsForAllGoodResults where a good document is never retrieved.
 _NEVER = 100
@@ -173,6 +182,7 @@ NumIter = declare_measure(
     family="counts",
     cutoff="none",
     uses_rel=False,
+    from_labels="sum",
 )
 NumResults = declare_measure(
     "NumResults",
@@ -184,6 +194,7 @@ NumResults = declare_measure(
     section=_LEDGER,
     family="counts",
     uses_rel=False,
+    from_labels="sum",
 )
 NumUnique = declare_measure(
     "NumUnique",
@@ -195,6 +206,7 @@ NumUnique = declare_measure(
     section=_LEDGER,
     family="counts",
     uses_rel=False,
+    from_labels="sum",
 )
 NumGood = declare_measure(
     "NumGood",
@@ -205,6 +217,7 @@ NumGood = declare_measure(
     bounds=("0", ""),
     section=_LEDGER,
     family="counts",
+    from_labels="sum",
 )
 NumDup = declare_measure(
     "NumDup",
@@ -216,6 +229,7 @@ NumDup = declare_measure(
     section=_LEDGER,
     family="counts",
     uses_rel=False,
+    from_labels="sum",
 )
 NumUnjudged = declare_measure(
     "NumUnjudged",

@@ -15,12 +15,11 @@ from ir_measures.measures import ParamInfo
 from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
 from goodgain.measures.ranks import Ranks, divide
 
-_REL = ParamInfo(dtype=(int, float), default=1, desc="smallest relevant label (inclusive), above 0")
-_K = ParamInfo(dtype=int, required=True, desc="cutoff in ranks")
+#: The threshold, the cutoff and the gain of measures that no host has.
+REL = ParamInfo(dtype=(int, float), default=1, desc="smallest relevant label (inclusive), above 0")
+CUTOFF = ParamInfo(dtype=int, required=True, desc="cutoff in ranks")
 _OPTIONAL_K = ParamInfo(dtype=int, desc="cutoff in ranks")
-_DCG = ParamInfo(
-    dtype=str, choices=["log2", "exp-log2"], default="log2", desc="gain of a label: itself, or 2^label - 1"
-)
+DCG = ParamInfo(dtype=str, choices=["log2", "exp-log2"], default="log2", desc="gain of a label: itself, or 2^label - 1")
 #: The parameter that says whose labels the ideal ranking has.
 IDEAL = ParamInfo(
     dtype=str,
@@ -46,8 +45,11 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return DCG of the ideal ranking: of all judged documents, or of those of the whole ranking."""
-    return compute_dcg(ranks.by_label if ranks.parameters.get("ideal") == "ranking" else ranks.ideal)
+    """Return DCG of the ideal ranking: of all judged documents, of the whole ranking, or of its first k documents."""
+    ideal = ranks.parameters.get("ideal")
+    if ideal == "topk":
+        return compute_dcg(ranks.cut_by_label)
+    return compute_dcg(ranks.by_label if ideal == "ranking" else ranks.ideal)
 
 
 def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:
@@ -104,8 +106,9 @@ RankDCG = _declare(
     bounds=("0", ""),
     source="Järvelin and Kekäläinen, TOIS 20(4), 2002, with the discount of nDCG",
     position=place_for_dcg,
-    own={"cutoff": _OPTIONAL_K, "dcg": _DCG},
+    own={"cutoff": _OPTIONAL_K, "dcg": DCG},
     remark="g is the label itself; dcg='exp-log2' makes it 2^label - 1; DCGG@i is the sum over iterations",
+    from_labels="sum",
 )
 RankIDCG = _declare(
     "RankIDCG",
@@ -117,7 +120,7 @@ RankIDCG = _declare(
     bounds=("0", ""),
     source="as RankDCG; the form ideal='ranking' is that of many tutorials",
     position=place_for_dcg,
-    own={"cutoff": _OPTIONAL_K, "dcg": _DCG, "ideal": IDEAL},
+    own={"cutoff": _OPTIONAL_K, "dcg": DCG, "ideal": IDEAL},
     remark="it says what could be reached, not how good a run is: no direction is better",
 )
 ElevenPointAP = _declare(
@@ -128,7 +131,7 @@ ElevenPointAP = _declare(
     better="up",
     bounds=("0", "1"),
     source="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 8.4",
-    own={"rel": _REL},
+    own={"rel": REL},
     remark="recalls are compared exactly, while trec_eval's 11pt_avg rounds r * R to a whole number of documents",
 )
 InterpolatedPrecision = _declare(
@@ -139,7 +142,7 @@ InterpolatedPrecision = _declare(
     better="up",
     bounds=("0", "1"),
     source="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 8.4",
-    own={"recall": ParamInfo(dtype=(int, float), required=True, desc="recall, 0 to 1"), "rel": _REL},
+    own={"recall": ParamInfo(dtype=(int, float), required=True, desc="recall, 0 to 1"), "rel": REL},
     at="recall",
     remark="IPrec is the same with the number of documents rounded as in trec_eval 9",
 )
@@ -151,7 +154,7 @@ TruncatedAP = _declare(
     better="up",
     bounds=("0", "1"),
     source="the AP@k of many lectures and of Kaggle",
-    own={"cutoff": _K, "rel": _REL},
+    own={"cutoff": CUTOFF, "rel": REL},
     remark="AP@k divides by all relevant documents, also where they are more than k",
 )
 F = _declare(
@@ -162,7 +165,7 @@ F = _declare(
     better="up",
     bounds=("0", "1"),
     source="van Rijsbergen, Information Retrieval, 1979, chapter 7",
-    own={"cutoff": _K, "beta": ParamInfo(dtype=(int, float), default=1, desc="weight of recall"), "rel": _REL},
+    own={"cutoff": CUTOFF, "beta": ParamInfo(dtype=(int, float), default=1, desc="weight of recall"), "rel": REL},
     remark="beta is that of textbooks: F(beta=2) is their F2, while SetF(beta=x) has x = beta^2",
 )
 Fallout = _declare(
@@ -173,7 +176,7 @@ Fallout = _declare(
     better="down",
     bounds=("0", "1"),
     source="Salton and McGill, Introduction to Modern Information Retrieval, 1983, on judged documents alone",
-    own={"cutoff": _K, "rel": _REL},
+    own={"cutoff": CUTOFF, "rel": REL},
     remark="an empty ranking has the best value, 0; documents without a label are in neither number, and any label, "
     "also one below 0, is a judgment",
 )
@@ -185,7 +188,7 @@ RelativeP = _declare(
     better="up",
     bounds=("0", "1"),
     source="trec_eval 9, relative_P",
-    own={"cutoff": _K, "rel": _REL},
+    own={"cutoff": CUTOFF, "rel": REL},
 )
 Unjudged = _declare(
     "Unjudged",
@@ -195,7 +198,7 @@ Unjudged = _declare(
     better="down",
     bounds=("0", "1"),
     source="trec_eval 10, unj",
-    own={"cutoff": _K},
+    own={"cutoff": CUTOFF},
     remark="an empty ranking has the best value, 0; any label is a judgment, also one below 0, which trec_eval counts "
     "as none",
 )

@@ -15,10 +15,13 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES
 from goodgain.measures.hostless import RankDCG
 from goodgain.measures.parameters import check_parameters
-from goodgain.measures.ranked import RANKED_MEASURES, find_declaration, takes
+from goodgain.measures.ranked import HOSTLESS_MEASURES, find_declaration, takes
 from goodgain.measures.ranked_declaration import RankedMeasure
 
-__all__ = ["Measures", "parse_measure", "parse_measures"]
+__all__ = ["ARROWS", "Measures", "parse_measure", "parse_measures"]
+
+#: Better direction -> the sign beside the name of a measure in tables and plots.
+ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
@@ -49,6 +52,10 @@ _ELSEWHERE = {
     r"num_rel_ret": "NumRelRet",
     r"r_?precision": "Rprec",
     r"hit_?rate|hits?": "Success@10",
+    r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} where all results are judged",
+    r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
+    r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
+    r"ndcg\(d\)@(?P<k>\d+)": "GradednDCG@{k}",
 }
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
@@ -155,7 +162,7 @@ def _known_names() -> dict[str, ir_measures.Measure]:
     Ours come last, and so win: another package may have registered a measure of the same name with ir_measures.
     """
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
-    ours = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.family == "ranked"}
+    ours = {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
     return {**registry, **ours, **MEASURES}
 
 

@@ -12,11 +12,13 @@ from typing import Any
 import ir_measures
 import narwhals as nw
 
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.graded import GRADED
 from goodgain.measures.hostless import HOSTLESS, IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
 from goodgain.measures.ranks import Ranks, divide
 
-__all__ = ["RANKED_MEASURES", "find_declaration", "nDCG", "takes"]
+__all__ = ["HOSTLESS_MEASURES", "RANKED_MEASURES", "find_declaration", "find_direction", "nDCG", "takes"]
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
@@ -73,6 +75,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "P",
+        from_labels="sum",
     ),
     RankedDeclaration(
         "R",
@@ -92,6 +95,7 @@ _DECLARED = (
         bounds=("0", "1"),
         source=_TREC_EVAL + "recip_rank; with a cutoff msmarco_eval.py, which orders tied documents by ascending id",
         position=lambda parameters: "k_id" if "cutoff" in parameters else "k",
+        from_labels="highest",
     ),
     RankedDeclaration(
         "AP",
@@ -111,6 +115,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "success",
+        from_labels="highest",
     ),
     RankedDeclaration(
         "Rprec",
@@ -131,6 +136,7 @@ _DECLARED = (
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "set_P",
+        from_labels="sum",
     ),
     RankedDeclaration(
         "SetR",
@@ -192,6 +198,7 @@ _DECLARED = (
         better=None,
         bounds=("0", ""),
         source=_TREC_EVAL + "num_ret and num_rel_ret",
+        from_labels="sum",
     ),
     RankedDeclaration(
         "NumRel",
@@ -214,11 +221,15 @@ _DECLARED = (
         remark="the paper does not divide by 1 - p^1000, which makes its values 0.99996 times these at p = .99; "
         "cwl_eval keeps tied documents in the order of the run, while this is trec_eval's order: the two are equal where no "
         "scores tie",
+        from_labels="sum",
     ),
 )
 
-#: Every measure declared above and in `hostless.py`, by its name.
-RANKED_MEASURES = {declared.name: declared for declared in (*_DECLARED, *HOSTLESS)}
+#: The measures that no host has, by their names.
+HOSTLESS_MEASURES = {declared.name: declared for declared in (*HOSTLESS, *GRADED)}
+
+#: Every measure declared above, in `hostless.py` and in `graded.py`, by its name.
+RANKED_MEASURES = {declared.name: declared for declared in _DECLARED} | HOSTLESS_MEASURES
 
 #: nDCG with the parameter `ideal`, which that of ir_measures lacks.
 nDCG = RANKED_MEASURES["nDCG"].measure  # noqa: N816  # the name in ir_measures
@@ -232,6 +243,16 @@ def find_declaration(measure: ir_measures.Measure) -> RankedDeclaration | None:
     if declared is None or declared.host_measure is None:
         return None
     return declared if isinstance(measure, type(declared.host_measure)) else None
+
+
+def find_direction(measure: ir_measures.Measure) -> str | None:
+    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows.
+
+    >>> find_direction(ir_measures.nDCG @ 10)
+    'up'
+    """
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    return "up" if declared is None else declared.better
 
 
 def takes(measure: ir_measures.Measure) -> bool:

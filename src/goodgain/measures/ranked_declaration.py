@@ -41,9 +41,13 @@ class RankedDeclaration:
         position: the function from its parameters to the column of positions that it uses, a name of `POSITIONS`.
         takes: tells whether parameters that are valid one by one can be computed together.
         remark: what a user should know before comparing values.
-        family: `classic` for a measure of ir_measures, `ranked` for one that ir_measures lacks.
+        family: `classic` for a measure of ir_measures; `ranked` for one that ir_measures lacks, `graded` for one of these that
+            knows documents without a grade.
         own: the parameters that ir_measures lacks: some of a classic measure, all of any other.
         at: the parameter that follows @, of a measure that ir_measures lacks.
+        from_labels: how documents without a label could change the value: `sum`, if the value is a sum over documents, each
+            of which adds more the higher its label; `highest`, if it is that of the best document; None if the value could
+            also fall, or depends on documents that were not retrieved.
         find: the function from a name and parameters to the measure, for copies of one that has a class of its own.
     """
 
@@ -57,9 +61,10 @@ class RankedDeclaration:
     position: Callable[[Parameters], str] = lambda _parameters: "k"
     takes: Callable[[Parameters], bool] = lambda _parameters: True
     remark: str = ""
-    family: Literal["classic", "ranked"] = "classic"
+    family: Literal["classic", "ranked", "graded"] = "classic"
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     at: str = "cutoff"
+    from_labels: Literal["sum", "highest"] | None = None
     find: Callable[[str, dict[str, Any]], ir_measures.Measure] | None = None
 
     @cached_property
@@ -88,7 +93,7 @@ class RankedDeclaration:
     def parameters(self) -> list[str]:
         """The names of the parameters that can be given in brackets."""
         known = self.measure.SUPPORTED_PARAMS
-        return [name for name in known if name != self.measure.AT_PARAM and name in _RULES]
+        return [name for name in known if name != self.measure.AT_PARAM and name in (*_RULES, *_CHOICES)]
 
     @property
     def arrow(self) -> str:
@@ -100,7 +105,7 @@ class RankedDeclaration:
         known = measure.SUPPORTED_PARAMS
         parameters = read_parameters(measure)
         return (
-            all(name in known and _is_valid(name, value, known[name].default) for name, value in parameters.items())
+            all(name in known and _is_valid(name, value, known[name]) for name, value in parameters.items())
             and all(name in parameters for name, info in known.items() if info.required)
             and self.takes(parameters)
         )
@@ -138,7 +143,7 @@ class RankedMeasure(ir_measures.Measure):
                 )
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
             raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
-        rule = _RULES[name]
+        rule = _find_rule(name, self.SUPPORTED_PARAMS[name])
         if not rule.allows(value):
             raise MeasureError(f"{declared.name}: {name}={value!r} cannot be taken; {name} is {rule.words}")
 
@@ -147,15 +152,29 @@ class RankedMeasure(ir_measures.Measure):
         for name, info in self.SUPPORTED_PARAMS.items():
             if info.required and name not in self.params:
                 place = ", written after @" if name == self.AT_PARAM else ""
-                raise MeasureError(f"{self.declaration.name} needs the parameter {name}{place}: {_RULES[name].words}")
+                raise MeasureError(
+                    f"{self.declaration.name} needs the parameter {name}{place}: {_find_rule(name, info).words}"
+                )
         if not self.declaration.computes(self):
             given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
             raise MeasureError(f"{self.declaration.name} cannot be computed with {given} together; leave one out")
         self.validated = True
 
+    def aggregator(self) -> ir_measures.MeanAgg:
+        """Return what averages values in ir_measures: over the queries that have one."""
+        return _MeanOfValues()  # type: ignore[no-untyped-call]  # theirs
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by name: pickle cannot find the class, which is made when it is first asked for."""
         return self.declaration.find, (self.declaration.name, self.params)
+
+
+class _MeanOfValues(ir_measures.MeanAgg):
+    """The mean without NaN, which is what ir_measures gets for a query without a value; NaN where no query has one."""
+
+    def add(self, value: float) -> None:
+        if not math.isnan(value):
+            super().add(value)  # type: ignore[no-untyped-call]  # theirs
 
 
 def _make_measure(declared: RankedDeclaration) -> RankedMeasure:
@@ -196,8 +215,6 @@ _RULES: dict[str, Rule] = {
     ),
     "rel": Rule("the smallest relevant label, a number above 0", lambda value: _is_number(value) and value > 0),
     "judged_only": Rule("True or False", lambda value: isinstance(value, bool)),
-    "dcg": Rule("'log2' or 'exp-log2'", lambda value: value in ("log2", "exp-log2")),
-    "ideal": Rule("'judged' or 'ranking'", lambda value: value in ("judged", "ranking")),
     "gains": Rule(
         "a dict of labels to gains from 0, such as {1: 1, 2: 3}",
         lambda value: isinstance(value, dict) and all(_is_gain(*pair) for pair in value.items()),
@@ -208,5 +225,17 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def _is_valid(name: str, value: Any, default: Any) -> bool:
-    return _RULES[name].allows(value) if name in _RULES else value == default
+#: Parameters with a list of choices, all of which can be computed.
+_CHOICES = ("dcg", "ideal")
+
+
+def _find_rule(name: str, info: ParamInfo) -> Rule:
+    if name not in _CHOICES:
+        return _RULES[name]
+    choices = list(info.choices)
+    return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
+
+
+def _is_valid(name: str, value: Any, info: ParamInfo) -> bool:
+    known = name in _RULES or name in _CHOICES
+    return _find_rule(name, info).allows(value) if known else value == info.default

@@ -96,11 +96,14 @@ class RankedScores:
     Args:
         measures: measures that `takes` accepts.
         qrels: query_id, doc_id, relevance: one row per judged document.
+        query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
     """
 
-    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame) -> None:
+    def __init__(
+        self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame, query_ids: pl.Series | None = None
+    ) -> None:
         self.plan = plan_measures(measures)
-        self.judgments = number_judgments(qrels)
+        self.judgments = number_judgments(qrels, query_ids)
         self._judged = self.judgments.count_judged(self.plan.sums.rels)
         self._sums: list[pl.DataFrame] = []
         self._retrieved: list[pl.DataFrame] = []
@@ -134,11 +137,14 @@ class RankedScores:
             ranking: query_id, doc_id, score.
             labels: query_id, doc_id, relevance, of the queries of the ranking.
         """
-        if not labels.is_empty():
-            self._labelled.append(score_ranking(self._measures, ranking, labels))
+        # A judged query can be without a label here: those of its documents are of other iterations.
+        searched = ranking.select("query_id").join(self._qrels, on="query_id", how="semi")
+        query_ids = pl.concat([searched.get_column("query_id"), labels.get_column("query_id")])
+        if len(query_ids):
+            self._labelled.append(score_ranking(self._measures, ranking, labels, query_ids))
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (sorted) and a Float64 column for each measure by its name; 0 for queries that no batch had."""
+        """Return query_id (sorted) and a Float64 column for each measure by its name; of queries without a batch too."""
         if self._labelled:
             return pl.concat([*self._labelled, self._score_absent()]).sort("query_id")
         sums = pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names])
@@ -157,13 +163,19 @@ def _make_empty(names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(schema={name: pl.UInt32 if name == "query" else pl.Float64 for name in names})
 
 
-def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
+def score_ranking(
+    measures: Sequence[ir_measures.Measure],
+    ranking: pl.DataFrame,
+    qrels: pl.DataFrame,
+    query_ids: pl.Series | None = None,
+) -> pl.DataFrame:
     """Return the value of each measure for every judged query.
 
     Args:
         measures: measures that `takes` accepts.
         ranking: query_id, doc_id, score: one row per document of a query.
         qrels: query_id, doc_id, relevance: one row per judged document.
+        query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
 
     Returns:
         query_id (sorted), and a Float64 column for each measure by its name. A query that the ranking lacks has 0 in
@@ -177,7 +189,7 @@ def score_ranking(measures: Sequence[ir_measures.Measure], ranking: pl.DataFrame
     >>> score_ranking([ir_measures.P @ 2, ir_measures.RR], ranking, qrels).rows()
     [('q', 0.5, 0.5)]
     """
-    scores = RankedScores(measures, qrels)
+    scores = RankedScores(measures, qrels, query_ids)
     scores.add(tabulate_ranking(ranking, scores.judgments, positions=scores.plan.positions))
     return scores.finish()
 
@@ -205,19 +217,21 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
     return RankedPlan(values, frozenset(positions), sums, asked)
 
 
-def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float]:
-    """Return the value of each measure over all queries, by name: the mean, or the sum for measures that count.
+def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
+    """Return the value of each measure over the queries that have one, by name: the mean, or the sum for counts.
+
+    It is None where no query has a value.
 
     Args:
         measures: the measures.
         values: what `score_ranking` returns.
     """
-    found = {}
+    found: dict[str, float | None] = {}
     for measure in measures:
-        column = values.get_column(str(measure))
+        column = values.get_column(str(measure)).drop_nulls()
         total = math.fsum(column.to_list())  # exact summation: the same value for every order of the queries
         summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
-        found[str(measure)] = total if summed else total / len(column)
+        found[str(measure)] = total if summed else total / len(column) if len(column) else None
     return found
 
 

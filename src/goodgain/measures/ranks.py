@@ -109,8 +109,19 @@ class Ranks:
     @property
     def by_label(self) -> Ranks:
         """The same documents in descending order of their labels; one without a label stands where label 0 does."""
-        gain = f"gain {sorted(self._gains.items())}"
-        self._sums.columns[gain] = self.label.fill_null(0.0)
+        return self._sort(f"gain {sorted(self._gains.items())}", self.label)
+
+    @property
+    def cut_by_label(self) -> Ranks:
+        """The documents at ranks 1..cutoff in descending order of their labels; all others follow, with the label 0."""
+        gain = f"gain {sorted(self._gains.items())} at {self._position} <= {self.cutoff}"
+        found = self._sort(gain, self._cut(self.label.clip(0)))
+        found.label = nw.col(gain)
+        return found
+
+    def _sort(self, gain: str, label: nw.Expr) -> Ranks:
+        """Return the ranks with the documents in descending order of a label, which the column `gain` is to hold."""
+        self._sums.columns[gain] = label.fill_null(0.0)
         found = copy(self)
         found._place = f"{self._position} by {gain}"
         # Windows are ordered ascending: the last of n is the first in descending order.

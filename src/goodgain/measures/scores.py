@@ -11,8 +11,10 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.errors import MeasureError
-from goodgain.measures.names import parse_measure, parse_measures
+from goodgain.errors import InputError, MeasureError
+from goodgain.measures.names import ARROWS, parse_measure, parse_measures
+from goodgain.measures.ranked import find_direction
+from goodgain.notebook_tables import HtmlCell, escape_html, write_table
 
 __all__ = ["MEANS", "Scores"]
 
@@ -29,30 +31,81 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: measure by name -> value over all queries, in the order asked for; None where a query has no value.
+        means: measure by name -> value over all queries, in the order asked for; for a Graded measure over the queries
+            that have a value (`num_queries`). None where a query has no finite value, and where no query has one.
         signature: how the values were made; it belongs beside any number that is reported.
+        coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
+            results that each iteration found first; null where it found none. Queries without judgments are left out.
     """
 
     means: dict[str, float | None]
     signature: dict[str, Any]
+    coverage: pl.DataFrame
     _ours: pl.DataFrame
     _classic: pl.DataFrame
+    _raised: pl.DataFrame | None = None
+    _most: dict[str, float | None] | None = None
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float] | None]:
+        """Measure by name -> the least and the most of its value over all queries, None where it has no bounds.
+
+        They are what the value would be with every unjudged result at 0, and at the largest label of the qrels.
+
+        Raises:
+            InputError: the scores were made without `bounds=True`.
+
+        >>> import goodgain
+        >>> run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0, "e": -1.0}}
+        >>> goodgain.evaluate({"q": {"a": 2, "b": 0, "c": 0, "d": 0}}, run, "P@5 R@5", bounds=True).bounds
+        {'P@5': (0.2, 0.4), 'R@5': None}
+        """
+        if self._most is None:
+            raise InputError("these scores have no bounds; ask for them: evaluate(..., bounds=True)")
+        pairs = {name: (least, self._most.get(name)) for name, least in self.means.items()}
+        return {name: None if least is None or most is None else (least, most) for name, (least, most) in pairs.items()}
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set.
 
-        A value that is not finite, as a function of the user's may give one, is null.
+        With bounds also least and most: the value with every unjudged result at 0, and at the largest label of the qrels;
+        null for a measure without bounds.
+
+        A value is null where it is not finite, as a function of the user's may give one, and where a Graded measure
+        has none, because no document at ranks <= k has a grade.
         """
         position = pl.col("measure").replace_strict(
             {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
         )
-        return pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
+        values = pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
+        if self._raised is None:
+            return values
+        most = _unpivot(self._raised).rename({"value": "most"})
+        joined = values.join(most, on=["query_id", "measure"], how="left", maintain_order="left")
+        least = pl.when(pl.col("most").is_not_null()).then("value")
+        return joined.select("query_id", "measure", "value", least.alias("least"), "most")
+
+    @cached_property
+    def num_queries(self) -> dict[str, int]:
+        """Measure by name -> the number of queries that have a value, over which its mean is taken."""
+        counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
+        return {name: counts.get(name, 0) for name in self.means}
 
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"Scores({values}; {self.signature['queries']} queries)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [HtmlCell(_add_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
+            for name, value in self.means.items()
+        ]
+        queries = self.signature["queries"]
+        title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
+        made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
+        return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
         """The value of one measure, however it is spelled; None where a query has no value."""
@@ -64,7 +117,7 @@ class Scores:
         return self.means[name]
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
-        """Return measure by name -> value over all queries; None where a query has no value.
+        """Return measure by name -> value over all queries; None where `means` has None.
 
         Args:
             how: `arithmetic` (for a host's own measure, and for counts, by the host's own rule), or `geometric`: the
@@ -86,13 +139,22 @@ class Scores:
         if how == "arithmetic":
             return dict(self.means)
         values = dict(self.per_query.group_by("measure").agg("value").iter_rows())
-        return {name: _average_geometrically(values.get(name, [])) for name in self.means}
+        return {
+            name: None if mean is None else _average_geometrically(values[name]) for name, mean in self.means.items()
+        }
 
 
-def _average_geometrically(values: Sequence[float | None]) -> float | None:
+def _add_arrow(name: str) -> str:
+    """Return the name of a measure with its better direction; as it is where it has none, or is a class of the user's."""
+    try:
+        better = find_direction(parse_measure(name))
+    except MeasureError:
+        return name
+    return f"{name} {ARROWS[better]}" if better else name
+
+
+def _average_geometrically(values: Sequence[float | None]) -> float:
     logarithms = [math.log(max(value, _LEAST)) for value in values if value is not None]
-    if not values or len(logarithms) < len(values):
-        return None
     return math.exp(math.fsum(logarithms) / len(logarithms))
 
 

@@ -43,7 +43,8 @@ class Judgments:
         queries = pl.DataFrame(
             {"query": pl.int_range(len(self.query_ids), dtype=pl.UInt32, eager=True), "query_id": self.query_ids}
         )
-        return queries.join(counts, on="query", how="left", maintain_order="left")
+        counted = queries.join(counts, on="query", how="left", maintain_order="left")
+        return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
         """Return the ideal ranking of each query: query, k, relevance of the labels above 0, descending.
@@ -79,13 +80,14 @@ def name_relevant(rel: float) -> str:
     return f"NumRel(rel={rel:g})" if float(f"{rel:g}") == rel else f"NumRel(rel={rel!r})"
 
 
-def number_judgments(qrels: pl.DataFrame) -> Judgments:
+def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
     """Return the labels of a qrels frame by the number of their query.
 
     Args:
         qrels: query_id, doc_id, relevance: one row per judged document.
+        query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
     """
-    query_ids = qrels.get_column("query_id").unique().sort()
+    query_ids = (qrels.get_column("query_id") if query_ids is None else query_ids).unique().sort()
     columns = ("doc_id", pl.col("relevance").cast(pl.Float64))
     labels = qrels.select(_find_numbers(qrels.get_column("query_id"), query_ids), *columns)
     return Judgments(query_ids, labels)

@@ -1,1 +1,5 @@
-"""What several systems are shown side by side in: curves over iterations, and of precision over recall."""
+"""What people look at: curves over iterations and of precision over recall, plots, and the ledger in a notebook."""
+
+from goodgain.reporting.ledger_table import show_ledger
+
+__all__ = ["show_ledger"]

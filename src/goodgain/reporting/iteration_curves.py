@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.batches.query_batches import tally_run
 from goodgain.batches.run_file import open_run_and_qrels
+from goodgain.comparing.pairing import Settings, check_settings
+from goodgain.comparing.significance import Vector, bootstrap_interval
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
@@ -38,7 +42,14 @@ _COLUMNS = {
     "iteration": pl.Int64,
     "mean": pl.Float64,
     "searching": pl.Int64,
+    "queries": pl.Int64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "coverage": pl.Float64,
 }
+
+#: Values of queries that are resampled together, 8 bytes each: 80 MB. More of them share their random draws.
+_CELLS = 10_000_000
 
 
 def curve(
@@ -47,6 +58,9 @@ def curve(
     measures: Measures,
     *,
     upto: int | None = None,
+    seed: int = 42,
+    resamples: int = 9_999,
+    alpha: float = 0.05,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
     """Return the mean of each measure at every iteration: at i it is the value of `evaluate` for `CG@i`.
@@ -59,14 +73,20 @@ def curve(
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         measures: ours, without @: "CG SRE SRR".
         upto: the last iteration; None: the last one that any query of any run has.
+        seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
+        resamples: number of bootstrap samples; 0 leaves the intervals out, which saves time with 100,000 queries or more.
+        alpha: 1 - alpha is the level of the intervals.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
-        system, measure, iteration (1..upto), mean (null where a query has no finite value), and searching: the number of
-        judged queries that have this iteration, those whose N is at least i.
+        system, measure, iteration (1..upto), mean (null where a query has no finite value), searching: the number of
+        judged queries that have this iteration, those whose N is at least i; queries: that of all judged queries; low
+        and high: the bootstrap percentile interval of the mean over queries, drawn as `compare` draws its own (null where
+        the mean is, or without resamples); coverage: the judged share of the results that this iteration found first, null
+        where it found none. Whether two systems differ is not seen by their intervals: `compare` tests it.
 
     Raises:
-        InputError: a run or the qrels cannot be read, or there are too many iterations.
+        InputError: a run or the qrels cannot be read, there are too many iterations, or an option is out of its range.
         MeasureError: a measure is not ours, has an @, or takes none.
 
     Source: the Retrieved Good Gain guideline, measures at iteration i.
@@ -74,12 +94,13 @@ def curve(
     >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
     >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "a")]
     >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
-    >>> curve(qrels, {"agent": frame}, "CG").rows()
-    [('agent', 'CG', 1, 2.5, 2), ('agent', 'CG', 2, 3.5, 1)]
+    >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
+    [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
     systems = check_systems(runs)
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False)]
     _check_upto(upto)
+    settings = check_settings(seed, resamples, alpha, least=0)
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
     counts: dict[str, Mapping[float, Counts]] = {}
@@ -88,8 +109,18 @@ def curve(
             with notices.of(name):
                 counts[name] = _count(judged, run, asked, upto, columns)
     last = upto or _find_last_iteration(counts)
-    rows = [row for name, of in counts.items() for row in _list_rows(name, of, asked, last)]
-    return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+    points = (point for name, of in counts.items() for point in _list_points(name, of, asked, last))
+    rows = [row for group in _group_points(points) for row in _list_rows(group, settings)]
+    in_order = {str(measure): k for k, measure in enumerate(asked)}, {name: k for k, name in enumerate(systems)}
+    return (
+        pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+        .with_columns(cs.float().fill_nan(None))
+        .sort(
+            pl.col("system").replace_strict(in_order[1], return_dtype=pl.Int64),
+            pl.col("measure").replace_strict(in_order[0], return_dtype=pl.Int64),
+            "iteration",
+        )
+    )
 
 
 def _check_measure(measure: Any) -> GoodGainMeasure:
@@ -136,16 +167,53 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")
 
 
-def _list_rows(
+class _Point(NamedTuple):
+    """One mean of a curve, with the values of the queries that it is taken over."""
+
+    system: str
+    measure: str
+    iteration: int
+    mean: float | None
+    searching: int
+    coverage: float | None
+    values: Vector
+
+
+def _list_points(
     name: str, counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], last: int
-) -> Iterator[tuple[str, str, int, float | None, int]]:
-    """Yield the rows of one system, measure by measure."""
-    means: dict[tuple[str, int], float | None] = {}
-    for i in range(1, last + 1):  # one iteration at a time: a row per query is all that is in memory
-        values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
-        for measure in measures:
-            means[str(measure), i] = average_queries(values.get_column(str(measure(cutoff=i))))
+) -> Iterator[_Point]:
+    """Yield the points of one system, iteration by iteration: the values of one iteration are in memory at a time."""
     lengths = _get_lengths(counts)
-    for measure in measures:
-        for i in range(1, last + 1):
-            yield name, str(measure), i, means[str(measure), i], int((lengths >= i).sum())
+    shares = dict(measure_coverage(counts).tabulate().select("iteration", "coverage").iter_rows())
+    for i in range(1, last + 1):
+        values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
+        searching = int((lengths >= i).sum())
+        for measure in measures:
+            column = values.get_column(str(measure(cutoff=i)))
+            missing = column.cast(pl.Float64).fill_null(float("nan"))
+            yield _Point(name, str(measure), i, average_queries(column), searching, shares.get(i), missing.to_numpy())
+
+
+def _group_points(points: Iterable[_Point]) -> Iterator[list[_Point]]:
+    """Yield groups of points that are resampled together."""
+    group: list[_Point] = []
+    for point in points:
+        group.append(point)
+        if len(group) * len(point.values) >= _CELLS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _list_rows(points: Sequence[_Point], settings: Settings) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `curve` for points, with their intervals."""
+    queries = len(points[0].values)
+    low = high = np.full(len(points), np.nan)
+    if settings.resamples and queries:
+        values = np.stack([point.values for point in points])
+        low, high = bootstrap_interval(
+            values, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
+        )
+    for point, lowest, highest in zip(points, low, high, strict=True):
+        yield *point[:-2], queries, lowest, highest, point.coverage

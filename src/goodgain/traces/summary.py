@@ -38,6 +38,7 @@ class Summary(msgspec.Struct):
 
     files: int = 0
     traces: int = 0
+    formats: Counter[str] = msgspec.field(default_factory=Counter)
     turns_read: int = 0
     turns_used: int = 0
     steps: int = 0
@@ -61,6 +62,9 @@ class Summary(msgspec.Struct):
     costs_known: int = 0
     blank: int = 0
     first_blank: str = ""
+    unread: int = 0
+    searches_with_unread: int = 0
+    first_unread: str = ""
     unparsed_queries: int = 0
     unparsed_iterations: int = 0
     calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
@@ -102,6 +106,13 @@ class Summary(msgspec.Struct):
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
+    def count_unread(self, number: int, at: str) -> None:
+        """Count what looks like results in the output of one search, and was not read; `at` is the search's place."""
+        if number:
+            self.unread += number
+            self.searches_with_unread += 1
+            self.first_unread = self.first_unread or at
+
     def __str__(self) -> str:
         lines = [
             f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
@@ -111,6 +122,8 @@ class Summary(msgspec.Struct):
             f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
         ]
+        if self.formats:
+            lines.insert(1, f"traces by format: {_format_counts(self.formats)}")
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             lines.append(f"queries by system: {_format_counts(by_label)}")
@@ -182,6 +195,12 @@ class Summary(msgspec.Struct):
             notice(
                 "the traces have no tokens, seconds or prices where their format keeps them: all costs are null; docs/traces "
                 "says which formats have them"
+            )
+        if self.unread:
+            notice(
+                f"{self.searches_with_unread} searches have {self.unread} objects or addresses in their output that look "
+                f"like results and stand in no list that was read, the first at {self.first_unread}: they are not among the "
+                "results; read such output with parse= if they belong there"
             )
         if self.blank:
             notice(

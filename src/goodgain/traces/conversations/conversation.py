@@ -13,8 +13,10 @@ from goodgain.traces.tool_outputs.objects import join_texts
 __all__ = [
     "Conversation",
     "count_hosted_searches",
+    "find_message_key",
     "find_messages",
     "find_query_id",
+    "find_record_id",
     "has_messages",
     "is_message_list",
     "message_text",
@@ -22,6 +24,14 @@ __all__ = [
 
 #: The fields of metadata that hold the query's id, the best first.
 _QUERY_IDS = ("query_id", "question_id", "qid")
+#: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
+_MESSAGE_KEYS = (
+    *("conversations", "conversation", "history", "chat_history", "message_history", "traj", "trajectory"),
+    *("completion", "transcript", "rollout", "response", "output", "steps"),
+)
+_SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
+#: How the ids of answers begin, which are no ids of queries.
+_ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
 #: A count above this is damaged, as no answer takes so many searches.
 _MAX_SEARCHES = 1000
 
@@ -141,27 +151,59 @@ def count_hosted_searches(usage: Any) -> int:
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value holds messages, itself or under `messages`, of which one satisfies `of`."""
-    members = value.get("messages") if isinstance(value, dict) else value
-    return isinstance(members, list) and any(isinstance(member, dict) and of(member) for member in members)
+    """Return whether a value holds messages, itself or under a key for them, of which one satisfies `of`."""
+    key = find_message_key(value)
+    members = value.get(key) if key is not None else value
+    return isinstance(members, list) and any(isinstance(member, dict) and of(_as_message(member)) for member in members)
 
 
 def is_message_list(value: list[Any]) -> bool:
     """Return whether a list is one conversation rather than a list of conversations: it has a message, or is empty."""
-    return not value or any(isinstance(member, dict) and "role" in member for member in value)
+    return not value or any(map(_is_message, value))
 
 
 def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
-    """Return the messages of a record, which are the record itself or stand under `messages`, and their place.
+    """Return the messages of a record, which are the record itself or stand under a key for them, and their place.
+
+    A prompt beside them, itself messages, comes before them. Messages of `from` and `value` get a role and content.
 
     Raises:
         InputError: there are no messages.
     """
-    if isinstance(value, dict) and "messages" in value:
-        value, at = value["messages"], f"{at}/messages"
+    key = find_message_key(value)
+    if key is not None:
+        prompt = value.get("prompt")
+        value, at = value[key], f"{at}/{key}"
+        if key != "messages" and isinstance(value, list) and isinstance(prompt, list) and any(map(_is_message, prompt)):
+            value, at = [*prompt, *value], f"{at} after prompt"
     if not isinstance(value, list) or not value:
         raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
-    return value, at
+    return [_as_message(member) for member in value], at
+
+
+def find_message_key(value: Any) -> str | None:
+    """Return the key under which an object has messages: `messages`, else the first other one that holds some."""
+    if not isinstance(value, dict):
+        return None
+    if "messages" in value:
+        return "messages"
+    return next(
+        (key for key in _MESSAGE_KEYS if isinstance(value.get(key), list) and any(map(_is_message, value[key]))), None
+    )
+
+
+def _is_message(member: Any) -> bool:
+    return isinstance(member, dict) and ("role" in member or ("from" in member and "value" in member))
+
+
+def _as_message(member: Any) -> Any:
+    """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value as it is."""
+    if not isinstance(member, dict) or "role" in member or not _is_message(member):
+        return member
+    rest = {key: value for key, value in member.items() if key not in ("from", "value")}
+    speaker = member["from"]
+    role = _SPEAKERS.get(speaker, speaker) if isinstance(speaker, str) else speaker
+    return {"role": role, "content": member["value"], **rest}
 
 
 def message_text(content: Any) -> str:
@@ -180,3 +222,11 @@ def find_query_id(metadata: Any, at: str) -> str | None:
         if value not in (None, ""):
             raise unexpected_value(f"{format_place(at)}, {key}", "an id (text or a whole number)", describe(value))
     return None
+
+
+def find_record_id(record: Any) -> str | None:
+    """Return the id of a record that holds a conversation, as data sets have; None for ids of a model's answers."""
+    value = record.get("id") if isinstance(record, dict) else None
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or str(value).startswith(_ANSWER_IDS):
+        return None
+    return str(value) or None

@@ -11,6 +11,7 @@ import msgspec
 
 from goodgain.traces.conversations.conversation import is_message_list
 from goodgain.traces.input.checks import unexpected_value
+from goodgain.traces.input.event_streams import assemble_events, assemble_stream
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -62,7 +63,21 @@ def split_exchange(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     if not isinstance(record, dict):
         return None
     request, response = record.get("request"), record.get("response")
-    return (request, response) if isinstance(request, dict) and isinstance(response, dict) else None
+    if not isinstance(request, dict):
+        return None
+    streamed = _assemble_response(response)
+    response = response if streamed is None else streamed
+    return (request, response) if isinstance(response, dict) else None
+
+
+def _assemble_response(response: Any) -> Any:
+    """Return the whole answer of a response that was recorded as a stream or a list of its events; None for another."""
+    if isinstance(response, list) and response and all(isinstance(event, dict) for event in response):
+        assembled = assemble_events(response)
+    else:
+        stream = _find_stream(response)
+        assembled = assemble_stream(stream) if stream is not None and not stream.lstrip().startswith("{") else None
+    return assembled.value if assembled is not None and assembled.is_whole else None
 
 
 def are_exchanges(head: FileHead) -> bool:
@@ -153,8 +168,8 @@ def _check_endpoint(record: Any, endpoint_field: str, at: str) -> None:
     if isinstance(response, list) or (stream := _find_stream(response)) is not None:
         found = response if isinstance(response, list) else stream
         raise unexpected_value(
-            f"{at}/response", "one object that is the whole answer (streams of server-sent events are not read)", found,
-            "record the answer without stream=true, or join its events into one answer",
+            f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", found,
+            "record the answer without stream=true, or the stream to its end",
         )  # fmt: skip
 
 

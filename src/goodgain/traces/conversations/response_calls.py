@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
@@ -17,7 +18,16 @@ from goodgain.traces.input.checks import (
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
 
-__all__ = ["CLIENT_CALLS", "is_encrypted", "read_call"]
+__all__ = ["CLIENT_CALLS", "WEB_RUN", "is_encrypted", "read_call", "read_web_run_output"]
+
+#: The name given to calls of Codex's web tool.
+WEB_RUN = "web.run"
+#: A hit in that tool's text: a line with title and URL, and a line that begins with its mark. `turnNviewM` marks an
+#: opened page.
+_WEB_RUN_HIT = re.compile(
+    r"^(?P<title>[^\n]{0,500}?) ?\((?P<url>[a-z]+://[^\s]{1,2000})\)[ \t]*\n\ue200cite\ue202turn\d+(?P<kind>[a-z]+)\d+\ue201(?P<text>[^\n]*)",
+    re.MULTILINE,
+)
 
 #: Calls of the client's own tools, and the field that holds the arguments.
 CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -77,6 +87,20 @@ def is_encrypted(output: Any) -> bool:
     )
 
 
+def read_web_run_output(output: Any) -> Any:
+    """Return the hits in the text of Codex's web tool; another output is returned as it is."""
+    parts = output if isinstance(output, list) else [output]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
+    if not hits:
+        return output
+    return [
+        {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
+        for hit in hits
+        if hit["kind"] == "search"
+    ]
+
+
 def _read_web_run(arguments: Any, call_id: str | None, at: str) -> ToolCall:
     """Read a call of Codex's web tool, which searches, opens pages or finds in them, as its arguments say."""
     asked = arguments
@@ -88,7 +112,7 @@ def _read_web_run(arguments: Any, call_id: str | None, at: str) -> ToolCall:
     queries = expect_object(asked, at).get("search_query")
     texts = [query.get("q") for query in queries if isinstance(query, dict)] if isinstance(queries, list) else []
     return ToolCall(
-        "web.run", at, call_id, arguments, is_search=bool(queries), remedy=_CODEX_REMEDY,
+        WEB_RUN, at, call_id, arguments, is_search=bool(queries), remedy=_CODEX_REMEDY,
         queries=tuple(text for text in texts if isinstance(text, str)),
     )  # fmt: skip
 

@@ -30,11 +30,11 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 #: Types of blocks that are calls, and which of these the vendor runs: their results stand in the answer itself.
-_CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
+CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
-_OTHER_TYPES = {
+OTHER_BLOCK_TYPES = {
     *("text", "image", "document", "search_result", "thinking", "redacted_thinking", "container_upload"),
     *("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"),
 }
@@ -75,7 +75,7 @@ def _is_tool_block(block: dict[str, Any]) -> bool:
     kind = block.get("type")
     if not isinstance(kind, str) or "tool_type" in block:  # Inspect's own parts have a tool_type
         return False
-    return kind in _CALL_TYPES or kind.endswith("_tool_result") or (kind == _RESULT_TYPE and "tool_use_id" in block)
+    return kind in CALL_TYPES or kind.endswith("_tool_result") or (kind == _RESULT_TYPE and "tool_use_id" in block)
 
 
 def independent(head: FileHead) -> bool:
@@ -109,7 +109,7 @@ def _is_exchange(record: Any) -> bool:
 def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
-    request, response = record["request"], record["response"]
+    request, response = split_exchange(record) or ({}, {})
     messages = expect_list(request["messages"], f"{at}/request/messages")
     return Exchange(messages, f"{at}/request/messages", [response], f"{at}/response")
 
@@ -174,7 +174,7 @@ class _MessageReader:
             (expect_object(block, f"{at}/content/{i}"), f"{at}/content/{i}")
             for i, block in enumerate(_get_blocks(message))
         ]
-        if role == "user" and not any(_is_result_block(block) for block, _ in blocks):
+        if role == "user" and not any(is_result_block(block) for block, _ in blocks):
             self.conversation.user(message_text(content))
         elif role == "assistant":
             if self.source.costs:
@@ -183,7 +183,7 @@ class _MessageReader:
             self._stepped = False
         for block, block_at in blocks:
             self._read_block(block, block_at, by_agent=role == "assistant")
-        if role == "assistant" and not self._stepped and not any(_is_result_block(block) for block, _ in blocks):
+        if role == "assistant" and not self._stepped and not any(is_result_block(block) for block, _ in blocks):
             self.conversation.step()
         counted = count_hosted_searches(message["usage"]) if "usage" in message else 0
         # A usage that counts searches although the message shows none: their blocks were dropped from the log.
@@ -194,7 +194,7 @@ class _MessageReader:
 
     def _read_block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:
         kind = as_word(block.get("type"))
-        if kind in _CALL_TYPES and by_agent:
+        if kind in CALL_TYPES and by_agent:
             if self._new_step:
                 self.conversation.step()
                 self._new_step, self._stepped = False, True
@@ -202,29 +202,39 @@ class _MessageReader:
             call_id = expect_id(block.get("id"), f"{at}/id")
             remedy = _REMEDY if kind in _HOSTED_CALL_TYPES else ""
             self.conversation.call(ToolCall(name, at, call_id, block.get("input"), remedy=remedy))
-        elif _is_result_block(block):
+        elif is_result_block(block):
             self._read_result(block, at)
             self._new_step = True
-        elif kind not in _OTHER_TYPES:
+        elif kind not in OTHER_BLOCK_TYPES:
             if not isinstance(block.get("type"), str):
                 raise unexpected_value(f"{at}/type", "the type of a block", block.get("type"))
             self.source.not_understood(f"block of type {kind!r}", at, "a block such as text, tool_use, tool_result")
 
     def _read_result(self, block: dict[str, Any], at: str) -> None:
-        call_id = expect_id(block.get("tool_use_id"), f"{at}/tool_use_id")
-        if call_id is None:
-            raise unexpected_value(f"{at}/tool_use_id", "the id of the call it answers", call_id)
-        content = block.get("content", UNANSWERED)
-        failed = block.get("is_error") is True
-        if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
-            failed = True
-        elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
-            raise unexpected_value(f"{at}/content", "text or blocks", content)
-        for index, part in enumerate(content if isinstance(content, list) else []):
-            expect_text(expect_object(part, f"{at}/content/{index}").get("type"), f"{at}/content/{index}/type")
+        call_id, content, failed = read_result_block(block, at)
         self.conversation.answer(call_id, content, at, failed=failed)
 
 
-def _is_result_block(block: dict[str, Any]) -> bool:
+def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
+    """Return the id of the call that a block answers, its content, and whether it reports a failure.
+
+    Raises:
+        InputError: it has no id, or its content is neither text nor blocks.
+    """
+    call_id = expect_id(block.get("tool_use_id"), f"{at}/tool_use_id")
+    if call_id is None:
+        raise unexpected_value(f"{at}/tool_use_id", "the id of the call it answers", call_id)
+    content = block.get("content", UNANSWERED)
+    failed = block.get("is_error") is True
+    if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+        failed = True
+    elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
+        raise unexpected_value(f"{at}/content", "text or blocks", content)
+    for index, part in enumerate(content if isinstance(content, list) else []):
+        expect_text(expect_object(part, f"{at}/content/{index}").get("type"), f"{at}/content/{index}/type")
+    return call_id, content, failed
+
+
+def is_result_block(block: dict[str, Any]) -> bool:
     kind = block.get("type")
     return isinstance(kind, str) and (kind == _RESULT_TYPE or kind.endswith("_tool_result"))

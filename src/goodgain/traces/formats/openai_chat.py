@@ -14,6 +14,7 @@ from goodgain.traces.conversations.conversation import (
     Conversation,
     count_hosted_searches,
     find_messages,
+    find_record_id,
     has_messages,
     message_text,
 )
@@ -46,8 +47,14 @@ _OTHER_PART_TYPES = {
     "web_search_tool_result",
     "mcp_tool_use",
     "mcp_tool_result",
+    "tool-call",
+    "tool-result",
+    "input_text",
+    "output_text",
 }
-_OTHER_KEYS = {"function", "tool_type", "lc", "data"}
+#: Keys of parts without a type, of Bedrock.
+_OTHER_PARTS = {"toolUse", "toolResult"}
+_OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"}
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 _PART_TYPES = {
     "text",
@@ -77,6 +84,8 @@ _RESPONSE_FIELDS = {
     *("choices", "usage", "object", "system_fingerprint", "service_tier", "prompt_filter_results", "timings"),
     *("x_groq", "usage_breakdown", "time_info", "prompt_logprobs", "kv_transfer_params", "request_id"),
 }
+#: What an answer of the API calls itself.
+_ANSWER = "chat.completion"
 #: Special tokens with which some models search in the text of their messages.
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
@@ -94,6 +103,8 @@ def sniff(head: FileHead) -> bool:
 def _is_chat(record: Any) -> bool:
     if isinstance(record, dict) and ("samples" in record or "tool_call_counts" in record):
         return False
+    if isinstance(record, dict) and record.get("object") == _ANSWER and "choices" in record:
+        return True
     if has_messages(record, _is_of_other_format):
         return False
     return has_messages(record, _is_message)
@@ -121,10 +132,11 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
         return True
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    return any(
-        isinstance(part, dict) and as_word(part.get("type")) in _OTHER_PART_TYPES | {"input_text", "output_text"}
-        for part in parts
-    )
+    return any(isinstance(part, dict) and _is_other_part(part) for part in parts)
+
+
+def _is_other_part(part: dict[str, Any]) -> bool:
+    return as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part)
 
 
 def _is_tagged(head: FileHead) -> bool:
@@ -145,14 +157,17 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    messages, messages_at = find_messages(value, at)
-    conversation = Conversation()
     record = value if isinstance(value, dict) else {}
+    if "choices" in record and "messages" not in record:
+        messages, messages_at = [_read_answer_message(record, at)], f"{at}/choices"
+    else:
+        messages, messages_at = find_messages(value, at)
+    conversation = Conversation()
     model = record.get("model")
     for index, message in enumerate(messages):
         _read_message(source, conversation, message, f"{messages_at}/{index}", model)
     _add_unlogged_searches(conversation, record, conversation.hosted, at)
-    trace = conversation.trace(at, value)
+    trace = conversation.trace(at, value, query_id=find_record_id(record))
     trace.tag = _name_system([model])
     return trace
 
@@ -168,15 +183,20 @@ def _is_exchange(record: Any) -> bool:
 def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
-    request, response = record["request"], record["response"]
-    answers = expect_list(response["choices"], f"{at}/response/choices")
-    first = expect_object(answers[0], f"{at}/response/choices/0") if answers else {}
-    message = expect_object(first.get("message"), f"{at}/response/choices/0/message")
+    request, response = split_exchange(record) or ({}, {})
+    message = _read_answer_message(response, f"{at}/response")
     messages = expect_list(request["messages"], f"{at}/request/messages")
     return Exchange(
         messages, f"{at}/request/messages", [message], f"{at}/response/choices",
         response=response, response_at=f"{at}/response",
     )  # fmt: skip
+
+
+def _read_answer_message(answer: dict[str, Any], at: str) -> dict[str, Any]:
+    """Return the message of the first choice of an answer."""
+    choices = expect_list(answer["choices"], f"{at}/choices")
+    first = expect_object(choices[0], f"{at}/choices/0") if choices else {}
+    return expect_object(first.get("message"), f"{at}/choices/0/message")
 
 
 def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
@@ -236,17 +256,17 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
     if role == "tool":
         content, call_id = message.get("content"), message.get("tool_call_id")
         # Nearly all answers are of this kind; the function for the others makes places for their errors.
-        if type(content) is str and type(call_id) is str and call_id:
+        if type(content) is str and type(call_id) is str and conversation.has_call(call_id):
             conversation.answer(call_id, content, at)
         else:
-            _read_answer(conversation, message, at)
+            _read_answer(source, conversation, message, at)
     elif role == "assistant":
         if source.costs:
             conversation.spend(read_usage(message.get("usage")))
         conversation.step()
         _read_calls(source, conversation, message, at, model)
     elif role == "function":
-        _read_answer(conversation, message, at)
+        _read_answer(source, conversation, message, at)
     elif role == "user":
         content = message.get("content")
         conversation.user(message_text(content))
@@ -259,7 +279,7 @@ def _read_message(source: Source, conversation: Conversation, message: Any, at: 
         source.not_understood(f"message of role {role!r}", f"{at}/role", ", ".join(sorted(_ROLES)))
 
 
-def _read_answer(conversation: Conversation, message: dict[str, Any], at: str) -> None:
+def _read_answer(source: Source, conversation: Conversation, message: dict[str, Any], at: str) -> None:
     content = message.get("content")
     if isinstance(content, list) and any(isinstance(part, dict) and "tool_call_result" in part for part in content):
         for index, part in enumerate(content):
@@ -275,6 +295,10 @@ def _read_answer(conversation: Conversation, message: dict[str, Any], at: str) -
         content = UNANSWERED
     elif not isinstance(content, (str, list, dict)):
         raise unexpected_value(f"{at}/content", "text or parts", content)
+    if call_id is not None and not conversation.has_call(call_id):
+        expected = f"the answer to a call made before (no call has the id {call_id!r})"
+        source.not_understood("answer without a call", at, expected)
+        return
     conversation.answer(call_id, content, f"{at}/content", name=name)
 
 

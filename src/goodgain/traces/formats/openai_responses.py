@@ -17,7 +17,13 @@ from goodgain.traces.conversations.exchanges import (
     join_exchanges,
     split_exchange,
 )
-from goodgain.traces.conversations.response_calls import CLIENT_CALLS, is_encrypted, read_call
+from goodgain.traces.conversations.response_calls import (
+    CLIENT_CALLS,
+    WEB_RUN,
+    is_encrypted,
+    read_call,
+    read_web_run_output,
+)
 from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -49,6 +55,8 @@ def sniff(head: FileHead) -> bool:
     """Return whether there is a response, items of one, or exchanges with `input` and `output`."""
     if are_exchanges(head):
         return any(_is_exchange(record) for record in head.objects)
+    if head.lines_are_messages or any("record_type" in record for record in head.objects):
+        return False  # items of the Agents SDK, or an early rollout of Codex
     return any(_is_response(record) for record in head.objects)
 
 
@@ -57,12 +65,13 @@ def _is_response(record: dict[str, Any]) -> bool:
         return True
     for key in ("output", "input", "items"):
         items = record.get(key)
-        if isinstance(items, list) and any(_is_item(item) for item in items):
+        if isinstance(items, list) and any(is_item(item) for item in items):
             return True
     return False
 
 
-def _is_item(item: Any) -> bool:
+def is_item(item: Any) -> bool:
+    """Return whether a value is an item of a kind that only this format has."""
     if not isinstance(item, dict):
         return False
     content = item.get("content")
@@ -99,7 +108,7 @@ def _is_conversation(value: list[Any]) -> bool:
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     """Read a trace from a list of items, from a response, or from an object with `input` and `output`."""
-    reader = _ItemReader(source)
+    reader = ItemReader(source)
     lists = [(value, at)] if isinstance(value, list) else []
     if isinstance(value, dict):
         lists = [(value[key], f"{at}/{key}") for key in ("input", "items", "messages", "output") if key in value]
@@ -134,7 +143,7 @@ def _is_exchange(record: Any) -> bool:
 def _read_exchange(record: Any, at: str) -> Exchange | None:
     if not _is_exchange(record):
         return None
-    request, response = record["request"], record["response"]
+    request, response = split_exchange(record) or ({}, {})
     messages = [item for item, _ in _read_input(request["input"], f"{at}/request/input")]
     answer = expect_list(response["output"], f"{at}/response/output")
     previous = expect_id(request.get("previous_response_id"), f"{at}/request/previous_response_id")
@@ -153,7 +162,7 @@ def _read_response(record: Any, at: str) -> Exchange | None:
 
 
 def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
-    reader = _ItemReader(source)
+    reader = ItemReader(source)
     for part in parts:
         if source.costs and not part.resent:
             reader.conversation.spend(read_usage(part.response.get("usage")))
@@ -174,12 +183,16 @@ def _item_key(item: Any) -> Hashable | None:
     return None
 
 
-class _ItemReader:
-    """Reports the items of a conversation to a `Conversation`, response by response."""
+class ItemReader:
+    """Reports the items of a conversation to a `Conversation`, response by response.
 
-    def __init__(self, source: Source) -> None:
+    `web_remedy`: what would have recorded the results of a hosted web search, for programs without the API's options.
+    """
+
+    def __init__(self, source: Source, *, web_remedy: str = "") -> None:
         self.source = source
         self.conversation = Conversation()
+        self.web_remedy = web_remedy
         self._new_step = True
         self._by_reasoning = self._stepped = self._client_step = False
 
@@ -203,7 +216,9 @@ class _ItemReader:
             if output is not None and not isinstance(output, (str, list, dict)):
                 raise unexpected_value(f"{at}/output", "text or parts", output)
             lacks = output is None or is_encrypted(output)
-            self.conversation.answer(call_id, UNANSWERED if lacks else output, f"{at}/output")
+            call = self.conversation.answer(call_id, UNANSWERED if lacks else output, f"{at}/output")
+            if call.tool == WEB_RUN and call.output is not UNANSWERED:
+                call.output = read_web_run_output(output)
         elif item.get("role") == "user":
             content = item.get("content")
             self.conversation.user(message_text(content))
@@ -247,6 +262,8 @@ class _ItemReader:
         if not (client and self._client_step) and (self._new_step or not self._by_reasoning):
             self.conversation.step()
             self._stepped = True
+        if self.web_remedy and call.tool == "web_search_call":
+            call.remedy = self.web_remedy
         self._new_step = False
         self._client_step = self._client_step or client
         self.conversation.call(call)

@@ -1,4 +1,4 @@
-"""OpenInference and OTel GenAI spans: OTLP JSON, JSON Lines of spans, flat spans of Phoenix.
+"""OpenInference, OTel GenAI, Vercel AI SDK and Traceloop spans: OTLP JSON, JSON Lines of spans, tables of Phoenix.
 
 A root span is a turn; turns with one session.id are a trace. A search belongs to the step of the latest model span
 that started before it under the same root; searches before the first model span are one step.
@@ -9,209 +9,59 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.usage import add_usages
-from goodgain.traces.input.checks import unexpected_value
+from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
-from goodgain.traces.otel.roots import USAGE, Root, find_roots, parse_if_json, split_session
-from goodgain.traces.otel.spans import OTHER_TOOL_NAMES, Attributes, Span, has_spans
-from goodgain.traces.tools import is_search_tool
-
-_REMEDY = (
-    "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
-    "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
-)
-_NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
+from goodgain.traces.model import Trace
+from goodgain.traces.otel.searches import read_span_traces
+from goodgain.traces.otel.spans import Span, read_spans
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are spans: `resourceSpans`, or objects with a span id."""
-    return any(has_spans(record) for record in head.objects)
+    """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
+    return _is_csv(head) or any(_has_spans(record) for record in head.objects)
+
+
+def _has_spans(record: Any) -> bool:
+    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
+    if not isinstance(record, dict):
+        return False
+    held = record.get("spans", record.get("data"))
+    in_list = isinstance(held, list) and any(_is_span(span) for span in held)
+    return "resourceSpans" in record or "resource_spans" in record or _is_span(record) or in_list
+
+
+def _is_span(record: Any) -> bool:
+    """Return whether an object is one span."""
+    if not isinstance(record, dict):
+        return False
+    context = record.get("context")
+    if isinstance(context, dict) and "span_id" in context:
+        return True
+    return ("spanId" in record or "span_id" in record or "context.span_id" in record) and (
+        "attributes" in record or "startTimeUnixNano" in record or "start_time" in record or "parent_id" in record
+    )
+
+
+def _is_csv(head: FileHead) -> bool:
+    first, _, _ = head.text.partition("\n")
+    return "context.span_id" in first and "span_kind" in first
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a session; a root without a session is a trace by itself."""
-    roots = find_roots(source)
-    sessions: dict[str, list[Root]] = {}
-    for root in roots:
-        sessions.setdefault(root.session or f"\0{root.span_ids[0]}", []).append(root)
-    for members in sessions.values():
-        members.sort(key=lambda root: (root.start, root.order))
-        for group in split_session(members):
-            with source.handle_errors():
-                yield _read_trace(source, group)
+    if _is_csv(source.head):
+        raise InputError(
+            f"{source.path}: is a table of Phoenix as CSV, which holds Python's notation in place of lists; save it as "
+            "Parquet (`frame.to_parquet(...)`) or JSON Lines (`frame.to_json(..., orient='records', lines=True)`)"
+        )
+    return read_span_traces(source, _read_all(source))
 
 
-def _read_trace(source: Source, roots: list[Root]) -> Trace:
-    turns = []
-    for index, root in enumerate(roots, start=1):
-        turns.append(Turn(root.question, _read_steps(source, root), index, root.query_id))
-    last = roots[-1]
-    query_id = last.query_id or last.session or last.trace_id
-    return Trace(turns, last.top.at, query_id=query_id, session_id=last.session)
-
-
-def _read_steps(source: Source, root: Root) -> list[Step]:
-    """Read the steps of a turn, with their calls in the order of start and place in the file."""
-    by_id = {span.span_id: span for span in root.spans}
-    callers = _find_callers_of_retrievers(root.spans, by_id)
-    steps = [Step()]
-    calls = 0
-    retrievals: list[tuple[Span, ToolCall]] = []
-    tool_times: dict[int, tuple[int, int]] = {}
-    for span in root.spans:
-        if span.unknown:
-            source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
-        if span.kind == "LLM":
-            steps.append(Step(usage=_read_usage(span) if source.costs else None))
-        elif span.kind == "RETRIEVER" and not _is_inside_recorded_retriever(span, by_id):
-            call = _read_retrieval(span)
-            retrievals.append((span, call))
-            steps[-1].calls.append(call)
-            calls += 1
-        elif span.kind == "TOOL" and span.span_id not in callers:
-            steps[-1].calls.append(_read_tool(span))
-            calls += 1
-        elif span.kind == "RERANKER" and source.reranked:
-            _apply_reranker(span, retrievals)
-        if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
-            begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
-            tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
-    for index, (begin, end) in tool_times.items():  # tools of a step run side by side
-        steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
-    if not calls:
-        steps += _find_calls_without_spans(root)
-    return steps
-
-
-def _read_usage(span: Span) -> Usage | None:
-    """Return what a span of a model cost, and how long it took."""
-    seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
-    return add_usages(span.get(USAGE), Usage(seconds=seconds))
-
-
-def _find_callers_of_retrievers(spans: list[Span], by_id: dict[str, Span]) -> set[str]:
-    """Return the ids of the spans with a retriever below them; such a tool is not a search of its own."""
-    retrievers = (span for span in spans if span.kind == "RETRIEVER")
-    return {above.span_id for span in retrievers for above in _iterate_ancestors(span, by_id)}
-
-
-def _iterate_ancestors(span: Span, by_id: dict[str, Span]) -> Iterator[Span]:
-    """Yield the spans above a span, from its parent up; damaged logs may have circles."""
-    seen = {span.span_id}
-    at = by_id.get(span.parent_id or "")
-    while at is not None and at.span_id not in seen:
-        seen.add(at.span_id)
-        yield at
-        at = by_id.get(at.parent_id or "")
-
-
-def _is_inside_recorded_retriever(span: Span, by_id: dict[str, Span]) -> bool:
-    """Return whether a retriever is called by another one, whose list is the one that the agent saw."""
-    return any(
-        above.kind == "RETRIEVER" and _read_retrieval(above).answered for above in _iterate_ancestors(span, by_id)
-    )
-
-
-def _read_retrieval(span: Span) -> ToolCall:
-    documents = _read_documents(span, "retrieval.documents") or _read_documents(span, "gen_ai.retrieval.documents")
-    output = span.get("output.value")
-    spare = UNANSWERED if output is None else output
-    name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
-    query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    if documents:
-        found: Any = _complete_documents(documents, output)
-    elif span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
-        found = []
-    else:
-        found, spare = spare, UNANSWERED
-    failed = span.failed and not documents
-    return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=_REMEDY)
-
-
-def _read_documents(span: Span, name: str) -> list[Attributes]:
-    """Return the documents of a span as objects, with their metadata parsed from JSON text."""
-    found = []
-    for document in span.get_objects(name):
-        plain = {key.removeprefix("document."): value for key, value in document.items()}
-        if isinstance(plain.get("metadata"), str):
-            plain["metadata"] = parse_if_json(plain["metadata"])
-        found.append(plain)
-    return found
-
-
-def _complete_documents(documents: list[Attributes], output: Any) -> list[Attributes]:
-    """Return the documents with the fields that only the span's output has.
-
-    The LangChain instrumentation writes documents without their ids; its output has them.
-    """
-    if all(document.get("id") is not None for document in documents):
-        return documents
-    value = parse_if_json(output)
-    held = value.get("documents") if isinstance(value, dict) else value
-    if not isinstance(held, list) or len(held) != len(documents) or not all(isinstance(one, dict) for one in held):
-        return documents
-    return [
-        {**{key: member for key, member in whole.items() if member is not None}, **document}
-        for document, whole in zip(documents, held, strict=True)
-    ]
-
-
-def _read_tool(span: Span) -> ToolCall:
-    other = next((key for key in OTHER_TOOL_NAMES if span.get(key) is not None), None)
-    own = span.get("tool.name") or span.get("gen_ai.tool.name")
-    name = own or (span.get(other) if other else None) or span.name
-    if not isinstance(name, str):
-        raise unexpected_value(f"{span.at}/attributes/tool.name", "the name of a tool", name)
-    output = span.get("output.value")
-    if output is None:
-        output = span.get("gen_ai.tool.call.result")
-    arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")
-    found = UNANSWERED if output is None else _unwrap_message(output)
-    artifact = _find_artifact(output)
-    if found is UNANSWERED and own is None and other:
-        remedy = f"in a form that is read: answers of spans that name their tools by {other} are not"
-        return ToolCall(name, span.at, span.span_id, arguments, failed=span.failed, remedy=remedy)
-    if artifact is not None:
-        return ToolCall(str(name), span.at, span.span_id, arguments, artifact, found, span.failed, remedy=_REMEDY)
-    return ToolCall(str(name), span.at, span.span_id, arguments, found, UNANSWERED, span.failed, remedy=_REMEDY)
-
-
-def _parse_message(output: Any) -> Attributes | None:
-    """Return the fields of a LangChain tool message, which its instrumentation writes as output; else None."""
-    value = parse_if_json(output)
-    if not isinstance(value, dict):
-        return None
-    body = value.get("data", value.get("kwargs", value))
-    return body if isinstance(body, dict) and "content" in body and "tool_call_id" in body else None
-
-
-def _unwrap_message(output: Any) -> Any:
-    body = _parse_message(output)
-    return output if body is None or body["content"] is None else body["content"]
-
-
-def _find_artifact(output: Any) -> Any:
-    body = _parse_message(output)
-    return None if body is None else body.get("artifact")
-
-
-def _apply_reranker(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
-    """Replace the latest list retrieved before a reranker by its list, under the same parent if there is one."""
-    siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
-    documents = _read_documents(span, "reranker.output_documents")
-    candidates = siblings or [call for _, call in retrievals]
-    if documents and candidates:
-        candidates[-1].output, candidates[-1].spare = documents, UNANSWERED
-
-
-def _find_calls_without_spans(root: Root) -> list[Step]:
-    """Return steps for the searches that models called in a log without spans of tools and retrievers."""
-    calls = {
-        str(call["id"]): call for span in root.spans if span.kind == "LLM" for call in span.attributes.get("calls", ())
-    }
-    searches = [call for call in calls.values() if is_search_tool(call["name"])]
-    return [
-        Step([ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN)]) for call in searches
-    ]
+def _read_all(source: Source) -> Iterator[Span]:
+    count = 0
+    for value, at in source.documents():
+        with source.handle_errors():
+            for span in read_spans(value, at, count):
+                yield span
+                count += 1

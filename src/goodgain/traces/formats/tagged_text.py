@@ -1,6 +1,6 @@
-"""Tagged text: Search-R1 (`<search>`, `<information>`), Tongyi and WebDancer (`<tool_call>`, `<tool_response>`).
+"""Tagged text: Search-R1, ZeroSearch, StepSearch, ReSearch, R1-Searcher, Search-o1, Tongyi and WebDancer (`<tool_call>`).
 
-Each `<search>` is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Tags in system and user
+Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Tags in system and user
 prompts are examples and not calls.
 """
 
@@ -13,42 +13,54 @@ from typing import Any
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import (
     Conversation,
+    find_message_key,
     find_messages,
+    find_record_id,
     has_messages,
     is_message_list,
     message_text,
 )
+from goodgain.traces.conversations.tag_dialects import DIALECTS, NOTES, Dialect, find_dialect, set_found
 from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.traces.model import ToolCall, Trace
 
-#: The search of Search-R1, and around what it found.
-_SEARCH = re.compile(r"<search>(?P<query>.*?)</search>", re.DOTALL)
-_INFORMATION = re.compile(r"\s*<information>")
-_INFORMATION_END = "</information>"
 #: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
 _CALL = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = re.compile(r"\s*<tool_response>(.*?)</tool_response>", re.DOTALL)
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
-_RESULT_TAGS = re.compile(r"<information>.*?</information>|<tool_response>.*?</tool_response>", re.DOTALL)
-_CALL_TAGS = re.compile(r"<search>.*?</search>|<tool_call>", re.DOTALL)
+_QUERY_TAGS = {dialect.query: None for dialect in DIALECTS}
+_FOUND_TAGS = [dialect.found for dialect in DIALECTS]
+_RESULT_TAGS = re.compile(
+    "|".join(
+        f"{re.escape(begin)}.*?{re.escape(end)}"
+        for begin, end in [*_FOUND_TAGS, ("<tool_response>", "</tool_response>")]
+    ),
+    re.DOTALL,
+)
+_CALL_TAGS = re.compile(
+    "|".join(f"(?:{re.escape(begin)}.{{0,10000}}?{re.escape(end)})" for begin, end in _QUERY_TAGS) + "|<tool_call>",
+    re.DOTALL,
+)
 
 #: A text of these dialects has at least one of these tags.
-_KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think)>")
+_KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think|\|begin_(?:of|search)_query\|)>|\\boxed\{")
 #: Tags of other dialects around a search or what it found.
 _OTHER_TAG = re.compile(
     r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
 )
-_EXPECTED = "<search> and <information>, or <tool_call> and <tool_response>"
+_EXPECTED = "tags of a known dialect, such as <search> and <information>, or <tool_call> and <tool_response>"
 _MESSAGE_FIELDS = {"role", "content", "reasoning_content"}
 
 #: The marks of who speaks in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
 #: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer.
-_PROMPT = re.compile(r"\s*Answer the given question\. You must conduct reasoning.*?Question:[^\n]*\n", re.DOTALL)
+_PROMPT = re.compile(
+    r"\s*(?:Answer the (?:given )?question\b|You (?:are|must|can)\b).{0,8000}?Question:[^\n]*\n", re.DOTALL
+)
 
 #: Fields that hold a whole tagged text, the best first.
 _TEXT_FIELDS = (
@@ -61,6 +73,11 @@ _TEXT_FIELDS = (
     "trajectory",
     "sequence",
     "full_response",
+    "rollout",
+    "sequences_str",
+    "solution_str",
+    "gen_text_store",
+    "Output",
 )
 #: The tool's name in a call that is not quite JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
@@ -126,13 +143,14 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and "messages" not in value:
+    if isinstance(value, dict) and find_message_key(value) is None:
         key = next((key for key in _TEXT_FIELDS if _has_tagged_text(value, key)), None)
         key = key or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
         if key is None:
             raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
         trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
         trace.record = value
+        trace.query_id = find_record_id(value)
         return trace
     messages, messages_at = find_messages(value, at)
     reader = _SpeechReader(source)
@@ -199,9 +217,9 @@ class _SpeechReader:
         self._waiting: list[ToolCall] = []
 
     def read(self, speaker: str, text: str, at: str) -> None:
-        """Return what one speaker says."""
+        """Report what one speaker says."""
         if speaker == "assistant":
-            self._read_assistant(text, at)
+            self._read_assistant(NOTES.sub("", text), at)
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
                 self._read_responses(text, at)
@@ -221,8 +239,8 @@ class _SpeechReader:
         stepped = False
         while (tag := _CALL_TAGS.search(text, position)) is not None:
             rest += text[position : tag.start()]
-            if tag.group().startswith("<search>"):
-                position = self._read_search(text, tag.start(), at)
+            if not tag.group().startswith("<tool_call>"):
+                position = self._read_search(text, tag, at)
                 stepped = True
                 continue
             if not stepped or not self._waiting:
@@ -238,7 +256,7 @@ class _SpeechReader:
                 position = inline.end()
                 stepped = False
         rest += text[position:]
-        for lost in ("<information>", "<search>"):
+        for lost in {tag for dialect in DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}:
             if lost in rest:
                 raise unexpected_value(
                     at, "a search in tags and what it found for each <search> and <information>", rest.strip()
@@ -248,16 +266,18 @@ class _SpeechReader:
         if not stepped:
             self.conversation.step()
 
-    def _read_search(self, text: str, start: int, at: str) -> int:
+    def _read_search(self, text: str, tag: re.Match[str], at: str) -> int:
         """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
-        search = _SEARCH.match(text, start)
-        if search is None:
-            return len(text)
+        begin, end = next(tags for tags in _QUERY_TAGS if tag.group().startswith(tags[0]))
         self.conversation.step()
-        query = search["query"].strip()
-        found, end = _read_information(text, search.end())
-        self.conversation.call(ToolCall("search", at, queries=(query,), output=found))
-        return end
+        query = tag.group().removeprefix(begin).removesuffix(end).strip()
+        call = ToolCall("search", at, queries=(query,))
+        self.conversation.call(call)
+        dialect = find_dialect(text, tag.end(), begin)
+        found, position = _read_found(text, tag.end(), dialect)
+        if found is not None:
+            set_found(call, dialect, found)
+        return position
 
     def _read_responses(self, text: str, at: str) -> None:
         """Read the responses to the open calls: one each, or a last one that is cut off or holds the tag itself."""
@@ -269,24 +289,25 @@ class _SpeechReader:
             call.output = output.strip("\n")
 
 
-def _read_information(text: str, start: int) -> tuple[Any, int]:
-    """Return the results and where they end: at the last closing tag before the next search.
+def _read_found(text: str, start: int, dialect: Dialect) -> tuple[str | None, int]:
+    """Return the text of the results and where they end: at the last closing tag before the next search.
 
-    The last one, because the pages found may hold the tag.
+    The last one, because the pages found may hold the tag. None if there are no results.
     """
-    opening = _INFORMATION.match(text, start)
-    if opening is None:
-        return UNANSWERED, start
-    begin = opening.end()
-    following = [found for found in (text.find(tag, begin) for tag in ("<search>", "<information>")) if found >= 0]
-    end = text.rfind(_INFORMATION_END, begin, min(following, default=len(text)))
+    begin_tag, end_tag = dialect.found
+    begin = start + len(text[start:]) - len(text[start:].lstrip())
+    if not text.startswith(begin_tag, begin):
+        return None, start
+    begin += len(begin_tag)
+    following = [found for found in (text.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
+    end = text.rfind(end_tag, begin, min(following, default=len(text)))
     if end < 0:
-        end = text.find(_INFORMATION_END, begin)
+        end = text.find(end_tag, begin)
     if end < 0:
-        return UNANSWERED, len(text)  # cut off
-    if "<information>" in text[begin:end]:
-        return UNANSWERED, begin  # the closing tag is damaged: this one closes the results of a later search
-    return text[begin:end].strip(), end + len(_INFORMATION_END)
+        return None, len(text)  # cut off
+    if begin_tag in text[begin:end]:
+        return None, begin  # the closing tag is damaged: this one closes the results of a later search
+    return text[begin:end].strip(), end + len(end_tag)
 
 
 def _parse_call(text: str, at: str) -> ToolCall:

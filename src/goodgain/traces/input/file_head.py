@@ -18,9 +18,10 @@ HEAD_SIZE = 256 * 1024
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that do not hold text, by their first bytes; they are named in the error.
-_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"PAR1": "Parquet", b"%PDF": "PDF"}
-#: A line of a stream of server-sent events.
-_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S")
+_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
+#: The beginning of a stream of server-sent events, and of a piece of an answer in it.
+_EVENTS, _EVENT_DATA = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S"), re.compile(rb"^data: ?\{", re.MULTILINE)
+_EVENT_TYPE = re.compile(rb'"type": ?"([\w.-]{1,40})"')
 #: An error names at most this many keys, and this many characters of each.
 _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
@@ -32,21 +33,25 @@ class FileHead:
         name: the file's name without `.gz` or `.zst`.
         raw: the bytes.
         whole: whether they are the whole file.
+        rows: the first rows of a table (Parquet); None for other files.
     """
 
-    def __init__(self, name: str, raw: bytes, *, whole: bool) -> None:
+    def __init__(self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None) -> None:
         self.name = name
+        self.rows = rows
         self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
 
     @cached_property
     def kind(self) -> str:
-        """What the file holds: `json` (one value), `jsonl` (a value a line), `zip` or `text`."""
+        """What the file holds: `json` (one value), `jsonl` (a value a line), `table`, `zip`, `events` (a stream) or `text`."""
+        if self.rows is not None:
+            return "table"
         if self.raw.startswith(_ZIP_SIGNATURE):
             return "zip"
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
-            return "text"
+            return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
         if self.name.lower().endswith(JSON_LINES):
             return "jsonl"
         # The name does not say it: several lines are JSON Lines if the first is a whole value by itself.
@@ -72,6 +77,8 @@ class FileHead:
         """The members of the file's list, the values of its lines, or its one object; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
+        if self.rows is not None:
+            return self.rows
         if self.kind != "jsonl":
             return []
         lines = [line for line in self.raw.split(b"\n") if line.strip()]
@@ -84,9 +91,16 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """What may be a conversation: each record and, in a JSON file with a list, the list itself."""
-        as_list = [self.records] if self.kind == "json" and isinstance(self.value, list) else []
-        return [*as_list, *self.records]
+        """What may be a conversation: each record and, where they are a list or messages a line, all of them."""
+        is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
+        return [*([self.records] if is_list else []), *self.records]
+
+    @cached_property
+    def lines_are_messages(self) -> bool:
+        """Whether the lines of JSON Lines are messages or items of one conversation, not a conversation each."""
+        if self.kind != "jsonl" or not self.records:
+            return False
+        return all(map(_is_message_or_item, self.records)) and any(map(_is_of_conversation, self.records))
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
@@ -98,23 +112,50 @@ class FileHead:
         return found
 
     @property
+    def is_binary(self) -> bool:
+        """Whether the file begins as one that holds no text."""
+        return self.raw.startswith(tuple(_BINARY_FORMATS))
+
+    @property
     def description(self) -> str:
-        """What the file holds, for an error: `jsonl, objects with the keys type, message, sessionId`."""
+        """What the file holds, for an error: `JSON Lines of objects with the keys type, message, sessionId`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
-            return f"{self.kind}, objects with the keys {keys}"
+            if self.kind == "table":
+                return f"a table with the columns {keys}"
+            if self.kind == "jsonl":
+                return f"JSON Lines of objects with the keys {keys}"
+            of = "a JSON list of objects" if isinstance(self.value, list) else "a JSON object"
+            return f"{of} with the keys {keys}"
         for start, name in _BINARY_FORMATS.items():
             if self.raw.startswith(start):
                 return name
-        if self.kind == "text" and _EVENTS.match(self.raw):
-            return "text, a stream of server-sent events"
-        return self.kind
+        if self.kind == "events":
+            names = dict.fromkeys(name.decode("utf-8", "replace") for name in _EVENT_TYPE.findall(self.raw))
+            shown = ", ".join([*names][:_SHOWN_KEYS])
+            return "a stream of server-sent events" + (f" of the types {shown}" if shown else "")
+        if self.kind == "text":
+            line = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
+            return f"text that begins with {line[:_SHOWN_KEY]!r}"
+        return {"json": "JSON", "jsonl": "JSON Lines", "zip": "a zip archive"}[self.kind] + (
+            " without objects" if self.kind != "zip" else ""
+        )
 
     @cached_property
     def text(self) -> str:
         """The head as text, damaged characters replaced; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
+
+
+def _is_message_or_item(record: Any) -> bool:
+    return isinstance(record, dict) and ("role" in record or "type" in record) and "messages" not in record
+
+
+def _is_of_conversation(record: dict[str, Any]) -> bool:
+    """Return whether a record has a role that is not the model's, or the id of a call: it cannot stand alone."""
+    role = record.get("role")
+    return "call_id" in record or (isinstance(role, str) and role in ("user", "tool", "function"))
 
 
 def _is_list_start(start: bytes) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import polars as pl
 import zstandard
 
 from goodgain.errors import InputError
@@ -20,12 +22,17 @@ from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
-__all__ = ["ENDINGS", "Source", "base_name", "read_head"]
+__all__ = ["ENDINGS", "ZIP_ZSTD", "Opener", "Source", "base_name", "read_head", "read_member"]
+
+#: Opens the bytes of a log, which may stand in an archive.
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: How the names of files of traces end, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".eval")
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
+#: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
+PARQUET, _HEAD_ROWS = b"PAR1", 200
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
-_ZIP_ZSTD, _ZIP_HEADER = 93, 30
+ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document, line or member of an archive may be larger: hostile input must not fill the memory.
 _MAX_BYTES = 1 << 30
 #: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
@@ -49,16 +56,35 @@ def base_name(path: Path) -> str:
     return name[: len(name) - len(ending)] or name
 
 
-def read_head(path: Path) -> FileHead:
-    """Read the first 256 KiB of a file."""
-    with open_stream(path) as file:
+def read_head(path: Path, opener: Opener | None = None) -> FileHead:
+    """Read the first 256 KiB of a file; `opener` opens it where it does not stand at its path."""
+    with open_stream(path) if opener is None else opener() as file:
         raw = file.read(HEAD_SIZE + 1)
+    if raw.startswith(PARQUET):
+        return FileHead(path.name, raw[:HEAD_SIZE], whole=False, rows=_read_rows(path, _HEAD_ROWS))
     return FileHead(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
 
 
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
+    """Read the rows of a Parquet file as objects."""
+    try:
+        frame = pl.scan_parquet(path, n_rows=count, glob=False).collect()
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        ValueError,
+    ) as error:  # Polars panics on damage
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise InputError(f"{path}: the Parquet file cannot be read ({reason}); write it again") from None
+    return frame.to_dicts()
+
+
+def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
-    if info.compress_type != _ZIP_ZSTD or archive.fp is None:
+    if info.file_size > _MAX_BYTES:
+        raise InputError(f"{archive.filename}: {info.filename} in it is larger than 1 GiB; split the log")
+    if info.compress_type != ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
     archive.fp.seek(info.header_offset)
     header = archive.fp.read(_ZIP_HEADER)
@@ -99,7 +125,7 @@ class Source:
         self, path: Path, head: FileHead, summary: Summary, *,
         citations: bool = False, reranked: bool = False, costs: bool = False, skip: bool = False,
         is_search: ToolPredicate = is_search_tool,
-        span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1,
+        span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1, opener: Opener | None = None,
     ) -> None:  # fmt: skip
         self.path = path
         self.head = head
@@ -109,6 +135,7 @@ class Source:
         self.costs = costs
         self.is_search = is_search
         self.bytes_read = 0
+        self._open = partial(open_stream, path) if opener is None else opener
         self._unknown: list[UnknownItem] = []
         self._skip = skip
         self._span = span
@@ -121,9 +148,18 @@ class Source:
         return base_name(self.path)
 
     def documents(self) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines."""
+        """Yield the JSON values in the file, each with its place: one for JSON, one a line for JSON Lines.
+
+        Lines that are messages of one conversation are one value, a list.
+        """
+        if self.head.lines_are_messages:
+            yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
+            return
         if self.head.kind == "jsonl":
             yield from self._read_lines()
+            return
+        if self.head.kind == "table":
+            yield _read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
         at = f"{self.path}, at "
         try:
@@ -134,7 +170,7 @@ class Source:
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
         start, end = self._span or (0, None)
-        with open_stream(self.path) as file:
+        with self._open() as file:
             if start:
                 file.seek(start)
             while end is None or start + self.bytes_read < end:
@@ -159,7 +195,7 @@ class Source:
 
     def bytes(self) -> bytes:
         """Read the whole file."""
-        with open_stream(self.path) as file:
+        with self._open() as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise InputError(
@@ -181,9 +217,7 @@ class Source:
                 for info in sorted(archive.infolist(), key=lambda info: info.filename):
                     if not info.filename.endswith(".json"):
                         continue
-                    if info.file_size > _MAX_BYTES:
-                        raise InputError(f"{self.path}: {info.filename} in it is larger than 1 GiB; split the log")
-                    yield loads(_read_member(archive, info)), info.filename
+                    yield loads(read_member(archive, info)), info.filename
         except NotJSONError as error:
             raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
         except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:
@@ -199,7 +233,7 @@ class Source:
             is_one: says whether a list is one trace (a list of messages) rather than a list of traces.
         """
         for value, at in self.documents():
-            if self.head.kind == "jsonl":
+            if self.head.kind == "jsonl" and not self.head.lines_are_messages:
                 yield from self.read_numbered(one, value, at)
             elif isinstance(value, list) and not is_one(value):
                 for index, member in enumerate(value):

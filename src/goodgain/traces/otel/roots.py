@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import find_query_id, message_text
 from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Usage
-from goodgain.traces.otel.spans import Attributes, Span, read_spans
+from goodgain.traces.otel.spans import Attributes, Span
 
 __all__ = ["SEARCH_KINDS", "USAGE", "Root", "find_roots", "parse_if_json", "split_session"]
 
@@ -19,8 +18,8 @@ __all__ = ["SEARCH_KINDS", "USAGE", "Root", "find_roots", "parse_if_json", "spli
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 #: Kinds of spans that begin a turn only if the trace has no other root.
 _LEAF_KINDS = {*SEARCH_KINDS, "LLM", "EMBEDDING"}
-#: Attributes kept of spans that do not hold results: they name the session or the query.
-_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id")
+#: Attributes kept of spans that do not hold results: they name the session or the query, or say that a database is asked.
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system")
 
 #: The attribute under which `_drop_bodies` keeps what was read from a span; no log has one of this name.
 _MESSAGES = "goodgain.messages"
@@ -43,16 +42,15 @@ class Root:
         self.history, self.question = _read_history(rooted)
 
 
-def find_roots(source: Source) -> list[Root]:
-    """Return the roots in a file. A span whose parent is not in the file belongs to its trace's root."""
+def find_roots(spans_read: Iterable[Span], *, costs: bool = False) -> list[Root]:
+    """Return the roots among spans, with the costs of models if asked for.
+
+    A span whose parent is not among them belongs to its trace's root.
+    """
     traces: dict[str, list[Span]] = {}
-    count = 0
-    for value, at in source.documents():
-        with source.handle_errors():
-            for span in read_spans(value, at, count):
-                traces.setdefault(span.trace_id, []).append(span)
-                count += 1
-                _drop_bodies(span, costs=source.costs)
+    for span in spans_read:
+        traces.setdefault(span.trace_id, []).append(span)
+        _drop_bodies(span, costs=costs)
     roots = []
     for spans in traces.values():
         tops = [span for span in spans if span.parent_id is None]

@@ -13,8 +13,9 @@ import msgspec
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.otel.vocabularies import translate
 
-__all__ = ["OTHER_TOOL_NAMES", "Attributes", "Span", "has_spans", "is_span", "read_spans"]
+__all__ = ["Attributes", "Span", "read_nanoseconds", "read_spans"]
 
 Attributes = dict[str, Any]
 
@@ -29,10 +30,6 @@ _KINDS = {
     "embeddings": "EMBEDDING",
     "vector_db_retrieve": "RETRIEVER",
 }
-#: Attributes that name a tool in other vocabularies, whose answers are not read.
-OTHER_TOOL_NAMES = ("ai.toolCall.name", "traceloop.entity.name")
-#: The kind of span for each of Traceloop's kinds.
-_TRACELOOP = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
 #: Kinds of OpenInference, and operations of the GenAI conventions. Only the first four can hold a search.
 _KNOWN = {
     *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
@@ -48,7 +45,7 @@ _SEARCH_ATTRIBUTES = re.compile(
 )
 #: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: Attributes nested deeper are dropped, so that reading hostile logs ends.
+#: Attributes nested deeper are dropped, and lists of spans nested deeper refused, so that reading hostile logs ends.
 _MAX_DEPTH = 20
 
 
@@ -116,37 +113,16 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
     return flat
 
 
-def has_spans(record: Any) -> bool:
-    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
-    if not isinstance(record, dict):
-        return False
-    held = record.get("spans", record.get("data"))
-    in_list = isinstance(held, list) and any(is_span(span) for span in held)
-    return "resourceSpans" in record or "resource_spans" in record or is_span(record) or in_list
-
-
-def is_span(record: Any) -> bool:
-    """Return whether an object is one span."""
-    if not isinstance(record, dict):
-        return False
-    context = record.get("context")
-    if isinstance(context, dict) and "span_id" in context:
-        return True
-    return ("spanId" in record or "span_id" in record or "context.span_id" in record) and (
-        "attributes" in record or "startTimeUnixNano" in record or "start_time" in record or "parent_id" in record
-    )
-
-
 def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
     """Yield the spans in a document, in the file's order; `first` is the number of the first."""
     for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
         yield _make_span(expect_object(raw, span_at), span_at, order, otlp=otlp)
 
 
-def _find_spans(value: Any, at: str) -> Iterator[tuple[Any, str, bool]]:
-    if isinstance(value, list):
+def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[Any, str, bool]]:
+    if isinstance(value, list) and depth:
         for index, member in enumerate(value):
-            yield from _find_spans(member, f"{at}/{index}")
+            yield from _find_spans(member, f"{at}/{index}", depth - 1)
         return
     record = expect_object(value, at)
     resources_key = next((key for key in ("resourceSpans", "resource_spans") if key in record), None)
@@ -186,9 +162,9 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
     span = Span(
         _read_id(trace_id, f"{at}/trace_id"), _read_id(span_id, f"{at}/span_id"),
         _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
-        name if isinstance(name, str) else "", "", _read_nanoseconds(start, f"{at}/start_time"),
-        _read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
-        expect_object(attributes, f"{at}/attributes"), _has_failed(raw), at,
+        name if isinstance(name, str) else "", "", read_nanoseconds(start, f"{at}/start_time"),
+        read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
+        dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
     span.kind = _read_kind(span, raw)
     if span.kind not in _KNOWN:
@@ -207,17 +183,16 @@ def _describe_unknown(span: Span) -> str:
 
 
 def _read_kind(span: Span, raw: dict[str, Any]) -> str:
+    translated = translate(span.attributes, span.name)
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
         kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
         if kind not in _EMPTY_KINDS:
             return kind
     operation = span.get("gen_ai.operation.name")
-    if isinstance(operation, str):
+    if isinstance(operation, str) and not (translated and operation not in _KINDS):
         return _KINDS.get(operation, operation.upper())
-    if span.get("ai.toolCall.name") is not None:
-        return "TOOL"
-    return _TRACELOOP.get(str(span.get("traceloop.span.kind")), "")
+    return translated
 
 
 def _read_id(value: Any, at: str) -> str:
@@ -236,7 +211,14 @@ def _read_id(value: Any, at: str) -> str:
     return decoded.hex()
 
 
-def _read_nanoseconds(value: Any, at: str) -> int:
+def read_nanoseconds(value: Any, at: str) -> int:
+    """Return a time as nanoseconds since 1970, from nanoseconds, seconds, ISO 8601, or a data frame's time.
+
+    Raises:
+        InputError: the value is not a time.
+    """
+    if isinstance(value, datetime):
+        value = value.isoformat()
     if isinstance(value, bool) or value is None:
         raise unexpected_value(at, "a time", value)
     if isinstance(value, int) and value > 0:

@@ -2,8 +2,9 @@
 
 A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
-of JSON Lines is a trace of its own, so that lines can be read in several processes) and `ITERATION` (what an iteration
-is by default).
+of JSON Lines is a trace of its own, so that lines can be read in several processes), `ITERATION` (what an iteration
+is by default) and `find(directory) -> list[Path]` (the files to read, one a trace, of a directory that is of the format
+as a whole; empty if it is not).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.reading.nearest_formats import describe_unclaimed
 
-__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format"]
+__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format", "is_claimed"]
 
 GROUP = "goodgain.traces"
 
@@ -38,6 +40,7 @@ class Format:
     read: Callable[[Source], Iterator[Trace]]
     independent: Callable[[FileHead], bool]
     iteration: str
+    find: Callable[[Path], list[Path]]
     is_plugin: bool
 
 
@@ -73,6 +76,7 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
         name, title, adapter.sniff, adapter.read,
         independent=getattr(adapter, "independent", lambda head: False),
         iteration=getattr(adapter, "ITERATION", "step"),
+        find=getattr(adapter, "find", lambda directory: []),
         is_plugin=is_plugin,
     )  # fmt: skip
 
@@ -104,10 +108,13 @@ def detect_format(path: Path, head: FileHead) -> Format:
         raise InputError(f"{path}: could be {names}; say which with format=")
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
-    raise InputError(
-        f"{path}: is in no known trace format (it looks like {head.description}); give its format with format= "
-        f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
-    )
+    raise InputError(describe_unclaimed(path, head, known))
+
+
+def is_claimed(name: str, head: FileHead) -> bool:
+    """Return whether a file is claimed by the format of a name or, for `auto`, by any."""
+    known = [*formats().values()] if name == "auto" else [get_format(name)]
+    return any(_is_claimed_by(found, Path(head.name), head) for found in known)
 
 
 def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, open_plain
-from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import ENDINGS, read_head
-from goodgain.traces.reading.known_formats import Format, detect_format, get_format
+from goodgain.traces.reading.known_formats import detect_format, formats, get_format
 
-__all__ = ["Paths", "Piece", "Task", "TraceFile", "find_trace_files", "plan_tasks", "read_head_and_format"]
+__all__ = ["Paths", "Piece", "Task", "TraceFile", "find_trace_files", "plan_tasks"]
 
 PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 #: The traces of one system, or those of each system by its name.
@@ -79,6 +78,9 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, given):
         if path.is_dir():
+            if whole := [file for known in formats().values() for file in known.find(path)]:
+                found += whole
+                continue
             inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
             if not inside:
                 raise InputError(
@@ -90,12 +92,6 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
         else:
             found.append(path)
     return found
-
-
-def read_head_and_format(path: Path, name: str) -> tuple[FileHead, Format]:
-    """Read the head of a file, and return it with the format named, or with the one that claims the file."""
-    head = read_head(path)
-    return head, detect_format(path, head) if name == "auto" else get_format(name)
 
 
 def plan_tasks(files: list[TraceFile], format_name: str, *, apart: bool) -> Iterator[Task]:
@@ -124,8 +120,11 @@ def _split_file(file: TraceFile, format_name: str) -> Iterator[Piece] | None:
     """Return the pieces of a file whose lines are traces; None if one process has to read all of it."""
     if compression(file.path) is not None:  # a compressed file has no place at which reading could begin in the middle
         return None
-    head, found = read_head_and_format(file.path, format_name)
-    if head.kind != "jsonl" or not found.independent(head):
+    head = read_head(file.path)
+    if head.kind != "jsonl" or head.lines_are_messages:
+        return None
+    found = detect_format(file.path, head) if format_name == "auto" else get_format(format_name)
+    if not found.independent(head):
         return None
     return _split_lines(file, found.name)
 

@@ -170,6 +170,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             summary.first_blank = summary.first_blank or format_place(call.at)
         else:
             _raise_if_lacking(call, outcome.status, call.remedy, options)
+    summary.count_unread(outcome.unread, format_place(call.at))
     asked = call.queries if call.queries is not None else call.arguments
     return SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
 

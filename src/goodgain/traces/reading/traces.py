@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
+from functools import partial
 from multiprocessing import get_context
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
@@ -16,20 +17,13 @@ import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.sources import Source, base_name
+from goodgain.traces.input.logs import Log, find_logs
+from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-from goodgain.traces.reading.known_formats import Format
+from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_replicate, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
-from goodgain.traces.reading.pieces import (
-    Paths,
-    Piece,
-    Task,
-    TraceFile,
-    find_trace_files,
-    plan_tasks,
-    read_head_and_format,
-)
+from goodgain.traces.reading.pieces import Paths, Piece, Task, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading.rows import ResultRows, concat_results
 from goodgain.traces.reading.searches import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.summary import RunName, Summary
@@ -252,8 +246,8 @@ def _read_task(task: Task, options: ReadOptions, finish: Callable[[ResultRows], 
     summary = Summary()
     batch = _BatchBuilder(options, summary)
     for piece in task.pieces:
-        name, begun = base_name(piece.path), 0
-        for trace, trace_format, read in _read_piece(piece, options, summary):
+        begun = 0
+        for trace, trace_format, name, read in _read_piece(piece, options, summary):
             batch.add(trace, name, trace_format, piece.system)
             if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # More bytes are read from a compressed file than it has.
@@ -294,6 +288,7 @@ class _BatchBuilder:
                 raise
             self.summary.count_error(error)
             return
+        counted.formats[trace_format.name] += 1
         searches = sum(counted.searches.values()) - before
         if searches and self.options.iteration is None and trace_format.iteration == "call":
             counted.calls_as_iterations[trace_format.name] += searches
@@ -312,30 +307,50 @@ class _BatchBuilder:
         )
 
 
-def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, int]]:
-    """Yield the traces of a piece, each with its format, and how many bytes were read up to it."""
+def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
+    """Yield the traces of a piece, each with its format, its log's name, and how many bytes were read up to it."""
+    read = 0
+    try:
+        for open_log in find_logs(piece.path, partial(is_claimed, options.format)):
+            begun = read
+            for trace, trace_format, name, read_of_log in _read_log(open_log, piece, options, summary):
+                read = begun + read_of_log
+                yield trace, trace_format, name, read
+    except InputError as error:
+        if options.errors != "skip":
+            raise
+        summary.count_error(error)
+
+
+def _read_log(
+    open_log: Callable[[], Log], piece: Piece, options: ReadOptions, summary: Summary
+) -> Iterator[tuple[Trace, Format, str, int]]:
+    """Yield the traces of one log, as `_read_piece` does."""
     skip = options.errors == "skip"
     errors = summary.errors
     try:
-        head, trace_format = read_head_and_format(
-            piece.path, piece.format if options.format == "auto" else options.format
-        )
+        log = open_log()
+        chosen = piece.format if options.format == "auto" else options.format
+        trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
         source = Source(
-            piece.path, head, summary, citations=options.citations, reranked=options.reranked, costs=options.costs, skip=skip,
+            log.path, log.head, summary, citations=options.citations, reranked=options.reranked, costs=options.costs, skip=skip,
             is_search=options.is_search_tool, span=piece.span, first_line=piece.first_line, first_number=piece.first_number,
+            opener=log.open,
         )  # fmt: skip
+        if not log.ends:
+            source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
         count = 0
         for trace in trace_format.read(source):
             count += 1
             trace.unknown += source.take_unknown()
-            yield trace, trace_format, source.bytes_read
+            yield trace, trace_format, source.name, source.bytes_read
         for unknown in source.take_unknown():  # items behind the last trace
             if options.strict:
                 raise make_strict_error(unknown)
             summary.count_unknown(unknown.what, format_place(unknown.at))
         if not count and summary.errors == errors and piece.span is None:
             raise InputError(
-                f"{piece.path}: holds no trace that {trace_format.name} can read; give another format with format="
+                f"{log.path}: holds no trace that {trace_format.name} can read; give another format with format="
             )
     except InputError as error:
         if not skip:

@@ -22,6 +22,9 @@ _MAX_DEPTH = 4
 #: What a title may begin with that needs a second look: nothing at all, or a quote that is to be stripped.
 _QUOTES = ("", '"', "'")
 
+#: How the address of a page begins.
+_WEB = ("http://", "https://")
+
 #: The header that Markdown pages begin with; of more than 20 lines it is a table or a rule, not a header.
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
 
@@ -58,6 +61,7 @@ def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> t
                 and snippet
                 and title[:1] not in _QUOTES
                 and not snippet.startswith("http")
+                and not (url and doc_id.startswith("http"))
                 and (score is None or type(score) is float)
             ):
                 add(Result(rank, doc_id, (), url.strip() or None, title, snippet, score, doc_type))
@@ -101,6 +105,8 @@ def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -
         todo = inner
     if doc_id is None and url is None and title is None and snippet is None:
         return None
+    if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
+        doc_id = None  # Exa repeats the address, Bing gives the place of the result in its answer
     if title is None and snippet is not None and snippet.startswith("---\n"):
         title, fields = _read_front_matter(snippet, fields)
     return Result(rank, doc_id, ids, url, _strip_quotes(title), snippet, score, doc_type or kind, fields)
@@ -144,7 +150,7 @@ def _read_url(value: Any, at: str) -> str | None:
 def _find_url(part: Object, keys: tuple[str, ...]) -> str | None:
     for key in keys:
         value = part[key]
-        if isinstance(value, str) and value.startswith(("http://", "https://")):
+        if isinstance(value, str) and value.startswith(_WEB):
             return value
     return None
 
@@ -155,7 +161,7 @@ def _read_text(value: Any, _: str) -> str | None:
 
 def _read_snippet(value: Any, _: str) -> str | None:
     text = join_texts(value)
-    if text is None or (len(text) < 2048 and text.startswith(("http://", "https://")) and " " not in text):
+    if text is None or (len(text) < 2048 and text.startswith(_WEB) and " " not in text):
         return None  # a bare address under `document` or `content` is not the document's text
     return text
 

@@ -62,6 +62,8 @@ def decode_plain_list(text: str, doc_type: str | None) -> tuple[Result, ...] | N
             continue
         if url is not None:
             url = url.strip() or None
+            if url and item.doc_id.startswith("http"):
+                return None  # the id may be no more than the address once more
         add(Result(rank, item.doc_id, (), url, title, snippet, item.score, doc_type))
     return tuple(results)
 

@@ -14,12 +14,17 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.input.checks import as_number, describe, format_place
 from goodgain.traces.model import Result, Status
-from goodgain.traces.tool_outputs.layouts import read_text_list
+from goodgain.traces.tool_outputs.key_names import make_key_plan
+from goodgain.traces.tool_outputs.layouts import LAYOUTS
+from goodgain.traces.tool_outputs.notations import NOTATIONS
 from goodgain.traces.tool_outputs.objects import has_identity, join_texts, read_object, read_objects
-from goodgain.traces.tool_outputs.outcomes import is_failure, is_nothing_found
+from goodgain.traces.tool_outputs.outcomes import is_failure, is_not_recorded, is_nothing_found, strip_heading
 from goodgain.traces.tool_outputs.plain_lists import decode_plain_list, remember_keys
+from goodgain.traces.tool_outputs.shapes import HIT_SHAPES, OBJECT_SHAPES
+from goodgain.traces.tool_outputs.unread import find_unread, find_unread_addresses
 from goodgain.traces.tool_outputs.wrappers import (
     are_parts,
+    counts_nothing,
     find_list,
     find_parallel_lists,
     has_error,
@@ -44,10 +49,11 @@ _MAX_TEXTS = 3
 
 
 class Outcome(NamedTuple):
-    """The status of a search, and its results."""
+    """The status of a search, its results, and how many more things in the output look like results."""
 
     status: Status
     results: tuple[Result, ...] = ()
+    unread: int = 0
 
 
 _EMPTY, _ERROR, _UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
@@ -64,7 +70,9 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """
     if parse is not None and (found := _call_parse(parse, output, at, doc_type)) is not None:
         return found
-    return _OutputReader(at, doc_type).read_value(output, _MAX_DEPTH)
+    reader = _OutputReader(at, doc_type)
+    outcome = reader.read_value(output, _MAX_DEPTH)
+    return reader.count_unread(outcome) if reader.unread else outcome
 
 
 def looks_like_results(output: Any, at: str) -> bool:
@@ -132,11 +140,21 @@ def _make_outcome(results: Iterable[Result]) -> Outcome:
 
 
 class _OutputReader:
-    """The readers for the output at one place, which errors name, of a tool whose results have this document type."""
+    """The readers for the output at one place, which errors name, of a tool whose results have this document type.
+
+    `unread` has the addresses and ids of what looks like results outside the lists that were read.
+    """
 
     def __init__(self, at: str, doc_type: str | None) -> None:
         self.at = at
         self.doc_type = doc_type
+        self.unread: list[str] = []
+
+    def count_unread(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the number of things that look like results and are not among its results."""
+        read = {name for result in outcome.results for name in (result.url, result.doc_id)}
+        unread = len(set(self.unread) - read)
+        return outcome._replace(unread=unread)
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
@@ -151,7 +169,7 @@ class _OutputReader:
         return _UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
-        """Read a text: JSON, a known failure, or a known layout; anything else is unparsed."""
+        """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
         stripped = text.strip()
         if (plain := decode_plain_list(stripped, self.doc_type)) is not None:
             return Outcome("ok", plain)
@@ -169,10 +187,32 @@ class _OutputReader:
                 return self.read_value(value, depth - 1)
         if _BLOCK_SEPARATOR in text:
             return _join_blocks([self.read_text(block, depth - 1) for block in text.split(_BLOCK_SEPARATOR)])
-        if is_nothing_found(stripped):
+        says_nothing = is_nothing_found(stripped)
+        if says_nothing and "\n" not in stripped:
             return _EMPTY
-        results = read_text_list(text)
-        return _UNPARSED if results is None else _make_outcome(self.set_type(results))
+        outcome = self.read_layouts(strip_heading(stripped), depth)
+        if outcome.status != "unparsed":
+            return outcome
+        if says_nothing:
+            return _EMPTY
+        return Outcome("unrecorded") if is_not_recorded(stripped) else _UNPARSED
+
+    def read_layouts(self, text: str, depth: int) -> Outcome:
+        """Read a text in the first layout that knows it, or the value in it."""
+        for layout in LAYOUTS:
+            if results := layout.read(text):
+                if not layout.has_other_links:
+                    self.unread += find_unread_addresses(text, results)
+                return _make_outcome(self.set_type(results))
+        for notation in NOTATIONS:
+            if (written := notation.read(text)) is not None:
+                before = len(self.unread)
+                outcome = self.read_value(written.value, depth - 1)
+                if outcome.status != "unparsed":
+                    self.unread += find_unread_addresses(written.around, list(outcome.results))
+                    return outcome
+                del self.unread[before:]
+        return _UNPARSED
 
     def set_type(self, results: list[Result]) -> Iterable[Result]:
         """Return the results with the tool's document type, where it has one."""
@@ -197,8 +237,17 @@ class _OutputReader:
                 return _join_blocks([self.read_object(member, depth - 1) for member in members])
             if len(members) == 1 and self.is_empty(first):
                 return _EMPTY
+            for shape in HIT_SHAPES:
+                if (found := shape.read(members)) is not None:
+                    members = found
+                    break
             results = read_objects(members, self.at, self.doc_type)
-            return _UNPARSED if results is None else Outcome("ok", results)
+            if results is None:
+                return _UNPARSED
+            if make_key_plan(tuple(members[0])).simple is None:
+                for member in members:
+                    self.unread += find_unread(member, [], lists_only=True)
+            return Outcome("ok", results)
         if all(isinstance(member, list) for member in members):
             if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
                 return self.read_list([{"score": score, **document} for document, score in members], depth - 1)
@@ -231,9 +280,11 @@ class _OutputReader:
             elif kind not in ("image", "audio"):
                 outcomes.append(self.read_value(part.get("text"), depth - 1))
         if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
+            before = len(self.unread)
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
                 return whole  # one text that an API split into parts
+            del self.unread[before:]
         return _join_blocks(outcomes)
 
     def read_object(self, item: dict[str, Any], depth: int) -> Outcome:
@@ -246,24 +297,39 @@ class _OutputReader:
                 return outcome
         if (held := unwrap_langchain(item)) is not item:
             return self.read_value(held, depth - 1)
-        if has_identity(item) and not is_wrapper(item):
+        for shape in OBJECT_SHAPES:
+            if (members := shape.read(item)) is not None:
+                return self.read_list(members, depth - 1)
+        if has_identity(item) and not is_wrapper(item) and not _wraps_results(item):
             return self.read_list([item], depth)
         lists = find_parallel_lists(item)
         if len(lists) > 1 or (lists and find_list(item) is None):
+            self.unread += find_unread(item, lists)
             outcome = _join_lists([self.read_list(members, depth - 1) for members in lists])
             return _ERROR if outcome.status == "empty" and has_error(item) else outcome
         if (held := find_list(item)) is not None:
             outcome = self.read_value(held, depth - 1)
             if outcome.status != "empty" or not has_error(item):
+                self.unread += find_unread(item, [held])
                 return outcome
-        if self.is_empty(item):
+        is_whole = not any(True for _ in find_unread(item, []))
+        if is_whole and self.is_empty(item):
             return _EMPTY
-        return _ERROR if has_error(item) else _UNPARSED
+        if has_error(item):
+            return _ERROR
+        return _EMPTY if is_whole and counts_nothing(item) else _UNPARSED
 
     def is_empty(self, item: dict[str, Any]) -> bool:
         """Return whether all texts of an object say that nothing was found."""
         texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
         return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))
+
+
+def _wraps_results(item: dict[str, Any]) -> bool:
+    """Return whether an object has an id and holds results, rather than being one: a service's answer, say."""
+    plan = make_key_plan(tuple(item))
+    own = any(item[key] for key in plan.url + plan.title + plan.snippet if isinstance(item[key], str))
+    return not own and any(True for _ in find_unread(item, []))
 
 
 def _join_lists(outcomes: list[Outcome]) -> Outcome:

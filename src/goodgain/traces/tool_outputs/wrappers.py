@@ -4,56 +4,63 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
+from goodgain.traces.input.checks import as_number
 from goodgain.traces.tool_outputs.key_names import normalise_key, normalise_keys
 from goodgain.traces.tool_outputs.objects import has_identity
 
-__all__ = ["are_parts", "find_list", "find_parallel_lists", "has_error", "is_wrapper", "unwrap_langchain"]
+__all__ = [
+    "LIST_KEYS",
+    "PICTURE_LISTS",
+    "are_parts",
+    "counts_nothing",
+    "find_list",
+    "find_parallel_lists",
+    "has_error",
+    "is_wrapper",
+    "unwrap_langchain",
+]
 
 #: Keys under which an object holds its list of results, the best first.
-_LIST_KEYS = (
+LIST_KEYS = (
     *("results", "documents", "hits", "items", "organic", "organicresults", "searchresults", "webpages", "value"),
-    *(
-        "matches",
-        "passages",
-        "chunks",
-        "nodes",
-        "sourcenodes",
-        "docs",
-        "data",
-        "sources",
-        "context",
-        "articles",
-        "papers",
-    ),
-    *("output", "result", "response", "web", "citations", "content", "returnvalue"),
+    *("matches", "points", "passages", "chunks", "nodes", "sourcenodes", "rawoutput", "docs", "data", "sources"),
+    *("context", "articles", "papers", "output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
 #: Of these, the keys whose list holds results whatever else the object has, and even if the list is empty.
 _ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
 #: Keys of lists that stand side by side in one answer and all hold results, as do all keys that end in `results`.
-_PARALLEL_LISTS = _ALWAYS_LISTS | {"web", "webpages", "news", "videos", "places", "topstories", "discussions"}
+_PARALLEL_LISTS = _ALWAYS_LISTS | {
+    *("web", "webpages", "news", "videos", "places", "topstories", "discussions", "locations"),
+}
 #: Keys of lists of pictures, which are not documents although the keys end in `results` too.
-_PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
+PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
+#: Keys that say how many results there are.
+_COUNTS = {
+    *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
+    *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),
+}
+#: What Google, Bing and Brave return, who leave out the list where nothing was found: a key, its value, another key that
+#: is there, and the list.
+_WITHOUT_LIST = (
+    ("kind", "customsearch#search", "queries", "items"),
+    ("_type", "SearchResponse", "queryContext", "webPages"),
+    ("type", "search", "query", "web"),
+)
 #: Types of content parts, of MCP and of the model vendors.
 _PART_TYPES = {
-    "text",
-    "input_text",
-    "output_text",
-    "search_result",
-    "resource",
-    "resource_link",
-    "image",
-    "audio",
-    "document",
+    *("text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"),
 }
 
 
 def find_list(item: dict[str, Any]) -> Any:
     """Return what an object wraps: the value of its best key with a list, else of one with an object or text."""
     names = {normalise_key(key): key for key in item}
-    for name in _LIST_KEYS:
+    for name in LIST_KEYS:
         if name in _ALWAYS_LISTS and name in names and isinstance(item[names[name]], list):
             return item[names[name]]
-    held = [item[names[name]] for name in _LIST_KEYS if name in names]
+    held = [item[names[name]] for name in LIST_KEYS if name in names]
     for kind in (list, dict, str):
         for value in held:
             if isinstance(value, kind) and value:
@@ -67,13 +74,16 @@ def find_parallel_lists(item: dict[str, Any]) -> list[Any]:
     Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     """
     found = []
+    seen: set[bytes] = set()  # a list that an answer repeats under another name counts once
     for key, value in item.items():
         name = normalise_key(key)
-        if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in _PICTURE_LISTS:
+        if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
             inner = _find_inner_list(value) if isinstance(value, dict) else value
-            is_list = isinstance(inner, list) and all(isinstance(member, dict) for member in inner)
-            if is_list and inner not in found:  # a list that an answer repeats under another name counts once
-                found.append(inner)
+            if isinstance(inner, list) and all(isinstance(member, dict) for member in inner):
+                content = orjson.dumps(inner, default=repr, option=orjson.OPT_NON_STR_KEYS)
+                if content not in seen:
+                    seen.add(content)
+                    found.append(inner)
     return found
 
 
@@ -105,3 +115,12 @@ def unwrap_langchain(member: dict[str, Any]) -> dict[str, Any]:
 def has_error(item: dict[str, Any]) -> bool:
     """Return whether an object reports an error."""
     return any(normalise_key(key) in ("error", "errormessage", "errorcode") and item[key] for key in item)
+
+
+def counts_nothing(item: dict[str, Any]) -> bool:
+    """Return whether an object says that there are 0 results, or is an answer that lacks its list for that reason."""
+    if any(isinstance(value, list) and value for value in item.values()):
+        return False
+    if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
+        return True
+    return any(normalise_key(key) in _COUNTS and as_number(item[key]) == 0 for key in item)

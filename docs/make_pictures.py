@@ -1,0 +1,83 @@
+"""Draws the pictures of README and docs into docs/images: `make pictures`.
+
+The pictures are those of docs/pictures.md: each is drawn by the code above it. `drawn.json` has the numbers that are drawn, so
+that a difference in them is seen in a diff. The badges say what version.py and pyproject.toml say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from goodgain.reporting.plots.pictures import write_picture
+from goodgain.version import __version__
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+_BLOCK = re.compile(r"```python\n(.*?)```\n\n!\[[^\]]*\]\(images/(\w+)\.svg\)", re.DOTALL)
+
+
+def draw_pictures(page: str) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the axes of each picture of a page, in the folder of the checkout."""
+    names: dict[str, Any] = {}
+    with contextlib.chdir(ROOT):
+        for code, name in _BLOCK.findall(page):
+            exec(compile(code, name, "exec"), names)  # the page is ours
+            yield name, names["ax"]
+
+
+def list_drawn(figure: Any) -> list[dict[str, Any]]:
+    """Return the numbers that each axes of a figure shows: lines, bars and bands."""
+    return [
+        {
+            "lines": [_round(line.get_xydata()) for line in ax.lines],
+            "bars": [_round([[bar.get_x(), bar.get_y(), bar.get_height()]]) for bar in ax.patches],
+            "bands": [_round(path.vertices) for of in ax.collections for path in of.get_paths()],
+        }
+        for ax in figure.axes
+    ]
+
+
+def _round(points: Any) -> list[list[float]]:
+    return [[round(float(value), 6) for value in point] for point in points]
+
+
+def make_badges() -> dict[str, str]:
+    """Return name -> SVG of the badges: version, Python, licence."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    said = {"version": __version__, "python": project["requires-python"], "licence": project["license"]}
+    return {name: _write_badge(name, text.replace(">=", "≥ ")) for name, text in said.items()}
+
+
+def _write_badge(name: str, text: str) -> str:
+    left, right = (7 * len(part) + 14 for part in (name, text))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{name}: {text}">'
+        f'<rect width="{left + right}" height="20" rx="3" fill="#444"/>'
+        f'<path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{right - 3}z" fill="#0072B2"/>'
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
+        f'<text x="{left / 2}" y="14">{name}</text><text x="{left + right / 2}" y="14">{text}</text></g></svg>\n'
+    )
+
+
+def main() -> None:
+    """Write pictures, their numbers and badges."""
+    IMAGES.mkdir(exist_ok=True)
+    drawn = {}
+    for name, ax in draw_pictures((ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")):
+        write_picture(ax.figure, IMAGES / f"{name}.svg")
+        drawn[name] = list_drawn(ax.figure)
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(of)}" for name, of in drawn.items())
+    (IMAGES / "drawn.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    for name, text in make_badges().items():
+        (IMAGES / f"badge_{name}.svg").write_text(text, encoding="utf-8")
+    print(f"{len(drawn)} pictures and {len(make_badges())} badges are in {IMAGES.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Whether a model's labels lead to the conclusions of people's: the order of systems, and the difference of two of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.evaluation import evaluate
+from goodgain.formats import Qrels
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.row_origins import quote
+from goodgain.formats.systems import check_systems
+from goodgain.judging.pooling import pool
+from goodgain.measures.names import parse_measures
+from goodgain.measures.ranked import find_direction
+
+__all__ = ["DifferenceEstimate", "OrderAgreement", "compare_orders", "compute_intervals", "estimate_difference"]
+
+#: Fewer systems than these have too few pairs for a rank correlation.
+FEWEST_SYSTEMS = 5
+#: Fewer queries than these, judged by people, make no interval.
+FEWEST_QUERIES = 30
+
+
+@dataclass(frozen=True)
+class OrderAgreement:
+    """How far people's labels and a model's put systems in the same order.
+
+    Attributes:
+        means: system, human, model: the mean of the measure under either's labels, best first by people's.
+        tau: Kendall's tau-b over all systems; None if it is not defined, as where all systems tie.
+        tau_top: tau-b over the better half by people's labels.
+        tau_ap: the AP correlation, in which a swap near the top counts more.
+    """
+
+    means: pl.DataFrame
+    tau: float | None
+    tau_top: float | None
+    tau_ap: float | None
+
+
+@dataclass(frozen=True)
+class DifferenceEstimate:
+    """The difference of two systems, estimated from queries that people judged and queries that a model judged.
+
+    Attributes:
+        human: mean difference over the queries that people judged, low and high end of its interval.
+        powered: the prediction-powered difference, low and high end of its interval.
+        weight: how much the model's labels count, from 0 to 1.
+        queries: how many queries people judged.
+        further: how many queries only the model judged.
+        confidence: of both intervals.
+    """
+
+    human: tuple[float, float, float]
+    powered: tuple[float, float, float]
+    weight: float
+    queries: int
+    further: int
+    confidence: float
+
+
+def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any) -> OrderAgreement:
+    """Compare the order of systems under people's labels with that under a model's, over the queries that both judged.
+
+    Args:
+        human: people's labels: what `read_qrels` takes.
+        model: the model's labels.
+        runs: name -> what `read_run` takes; five systems or more.
+        measure: a measure; one where less is better is turned round.
+
+    Raises:
+        InputError: there are fewer than five systems, or no query that both judged.
+
+    Source: Kendall 1945 (tau-b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau-AP).
+    """
+    systems = check_systems(runs)
+    if len(systems) < FEWEST_SYSTEMS:
+        raise InputError(
+            f"the order of {len(systems)} systems is not compared: with fewer than {FEWEST_SYSTEMS} a correlation of ranks is "
+            "chance; compare the two that matter by their difference instead"
+        )
+    people, machine = load_qrels(human), load_qrels(model)
+    shared = set(_list_queries(people)) & set(_list_queries(machine))
+    if not shared:
+        raise InputError("there is no query that both people and the model judged; give labels of the same queries")
+    sign = _sign_of(measure)
+    means = pl.DataFrame(
+        [
+            {
+                "system": name,
+                "human": sign * _mean(_score(people, run, measure), shared),
+                "model": sign * _mean(_score(machine, run, measure), shared),
+            }
+            for name, run in systems.items()
+        ]
+    ).sort("human", "system", descending=[True, False])
+    top = means.head((means.height + 1) // 2)
+    return OrderAgreement(
+        means.with_columns(pl.col("human", "model") * sign),
+        _tau_b(means),
+        _tau_b(top),
+        _tau_ap(means.get_column("human").to_numpy(), means.get_column("model").to_numpy()),
+    )
+
+
+def estimate_difference(
+    human: Any, model: Any, runs: Mapping[str, Any], measure: Any, *, confidence: float = 0.95
+) -> DifferenceEstimate:
+    """Estimate the difference of two systems, the first minus the second, with a prediction-powered interval.
+
+    The unit is the query. People judged n queries, drawn at random from all; the model judged all n + N. With the
+    differences h (people's labels) and f (the model's), and
+    w = clip(cov_n(h, f) / ((1 + n/N) var(f)), 0, 1), the estimate is mean_n(h) + w (mean_N(f) - mean_n(f)), and its
+    squared error w^2 var_N(f)/N + var_n(h - w f)/n, with n - 1 degrees of freedom.
+
+    Args:
+        human: people's labels of every document that either run has in n queries.
+        model: the model's labels, of these queries and of others.
+        runs: name -> what `read_run` takes; two of them.
+        measure: a measure.
+        confidence: of the interval.
+
+    Raises:
+        InputError: there are not two systems; people judged fewer than 30 queries; or a document of a run that the model
+            judged has no label of people in a query that they judged.
+
+    Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
+    """
+    systems = check_systems(runs)
+    if len(systems) != 2:
+        raise InputError(f"the difference of two systems needs two runs; there are {len(systems)}")
+    people, machine = load_qrels(human), load_qrels(model)
+    judged = sorted(set(_list_queries(people)) & set(_list_queries(machine)))
+    if len(judged) < FEWEST_QUERIES:
+        raise InputError(
+            f"people and the model both judged {len(judged)} queries: fewer than {FEWEST_QUERIES} make no interval that holds "
+            "what it states; have more queries judged, drawn at random"
+        )
+    _check_pool(people, systems, judged)
+    further = sorted(set(_list_queries(machine)) - set(_list_queries(people)))
+    differences = []
+    for qrels in (people, machine):
+        one, other = (_score(qrels, run, measure) for run in systems.values())
+        differences.append({query: one[query] - other[query] for query in one})
+    return compute_intervals(
+        np.array([differences[0][query] for query in judged]),
+        np.array([differences[1][query] for query in judged]),
+        np.array([differences[1][query] for query in further]),
+        confidence=confidence,
+    )
+
+
+def compute_intervals(
+    human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
+) -> DifferenceEstimate:
+    """Compute both intervals from differences of n queries under people's and the model's labels, and of N under the model's."""
+    from scipy.stats import t
+
+    n, more = len(human), len(further)
+    spread = float(np.var(np.concatenate([model, further]), ddof=1))
+    weight = 0.0
+    if more > 1 and spread > 0:
+        weight = float(np.clip(np.cov(human, model)[0, 1] / ((1 + n / more) * spread), 0, 1))
+    quantile = float(t.ppf((1 + confidence) / 2, n - 1))
+    alone = float(np.mean(human))
+    error = quantile * math.sqrt(float(np.var(human, ddof=1)) / n)
+    estimate, squared = alone, float(np.var(human - weight * model, ddof=1)) / n
+    if weight:
+        estimate += weight * float(np.mean(further) - np.mean(model))
+        squared += weight**2 * float(np.var(further, ddof=1)) / more
+    powered = quantile * math.sqrt(squared)
+    return DifferenceEstimate(
+        (alone, alone - error, alone + error),
+        (estimate, estimate - powered, estimate + powered),
+        weight,
+        n,
+        more,
+        confidence,
+    )
+
+
+def _list_queries(qrels: Qrels) -> list[str]:
+    labelled = qrels.frame.filter(pl.col("relevance").is_not_null())
+    return labelled.get_column("query_id").cast(pl.String).unique().to_list()
+
+
+def _score(qrels: Qrels, run: Any, measure: Any) -> dict[str, float]:
+    values = evaluate(qrels, run, [measure]).per_query
+    return dict(values.select("query_id", "value").iter_rows())
+
+
+def _mean(values: dict[str, float], queries: set[str]) -> float:
+    return math.fsum(values[query] for query in queries) / len(queries)
+
+
+def _sign_of(measure: Any) -> int:
+    return -1 if find_direction(parse_measures([measure])[0]) == "down" else 1
+
+
+def _check_pool(people: Qrels, systems: Mapping[str, Any], judged: list[str]) -> None:
+    """Raise `InputError` if a document of either run has no label of people in a query that they judged."""
+    left = pool(systems, k=2**31, qrels=people).filter(pl.col("query_id").is_in(judged))
+    if left.height:
+        raise InputError(
+            f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
+            f"{left.height:,} that the two runs found there: a difference needs all labels of its query; judge them, or leave "
+            "these queries out of people's labels"
+        )
+
+
+def _tau_b(means: pl.DataFrame) -> float | None:
+    from scipy.stats import kendalltau
+
+    if means.height < 2:
+        return None
+    found = float(kendalltau(means.get_column("human").to_numpy(), means.get_column("model").to_numpy()).statistic)
+    return None if math.isnan(found) else found
+
+
+def _tau_ap(human: np.ndarray[Any, Any], model: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-AP of the model's order against people's: of each system, how many of those above it belong there.
+
+    Systems that the model ties share the average over their orders; people's ties are no order, and count as wrong by half.
+    """
+    count = len(human)
+    if len(set(model.tolist())) < 2:
+        return None
+    order = np.argsort(-model, kind="stable")
+    total = 0.0
+    for place in range(1, count):
+        here = order[place]
+        above = order[:place]
+        right = np.where(human[above] == human[here], 0.5, human[above] > human[here])
+        right = np.where(model[above] == model[here], 0.5, right)
+        total += float(right.sum()) / place
+    return 2 * total / (count - 1) - 1

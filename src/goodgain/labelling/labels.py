@@ -1,0 +1,238 @@
+"""Labels 0..4 from a language model: `label`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.labelling.answers import Answer
+from goodgain.labelling.calls import NOT_SENT, Done, Limits, Plan, plan_calls, send_calls
+from goodgain.labelling.documents import collect_documents
+from goodgain.labelling.endpoint import KEY_VARIABLE, Endpoint
+from goodgain.labelling.journal import Journal
+from goodgain.labelling.limits import Spent
+from goodgain.labelling.prompts import Prompt, read_prompt
+from goodgain.labelling.requests import Parameters, Request, make_requests, name_judge
+
+__all__ = [
+    "Job",
+    "Labels",
+    "check_samples",
+    "collect_grades",
+    "label",
+    "label_documents",
+    "prepare_job",
+    "warn_of_family",
+]
+
+#: The columns of grades.
+_GRADES = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "judge": pl.String,
+    "grade": pl.Int64,
+    "reason": pl.String,
+    "status": pl.String,
+    "raw": pl.String,
+}
+
+
+def label(
+    source: Any,
+    queries: Any,
+    *,
+    model: str,
+    base_url: str | None = None,
+    texts: Any = None,
+    results: Any = None,
+    qrels: Any = None,
+    k: int | None = None,
+    max_characters: int = 8_000,
+    prompt: str | os.PathLike[str] | None = None,
+    temperature: float | None = 0.0,
+    samples: int = 1,
+    schema: bool = True,
+    max_output_tokens: int = 400,
+    output_limit: str = "max_completion_tokens",
+    journal: str | os.PathLike[str] | None = None,
+    retry_failed: bool = False,
+    jobs: int = 8,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    timeout: float = 60.0,
+    tries: int = 6,
+    key_variable: str = KEY_VARIABLE,
+) -> pl.DataFrame:
+    """Ask a language model for a grade 0..4 of every unjudged document, and return the grades in long form.
+
+    The calls go to an OpenAI-compatible endpoint, one document each. Nothing is sent anywhere by default. A document for
+    which there is no answer has a null grade and a status that says why, never a 0.
+
+    Args:
+        source: a run, results, or a sheet of `goodgain pool`, as a file or frame; a list of them; or {name: run}.
+        queries: a file .tsv or .jsonl of query_id and text, {query_id: text}, a frame, or an ir_datasets id.
+        model: the name that the endpoint has for the model.
+        base_url: the address of the endpoint; None: the variable OPENAI_BASE_URL.
+        texts: doc_id and text, shown in place of title, URL and snippet.
+        results: for runs: a results frame or file with titles, URLs and snippets.
+        qrels: judgments that there are already: their documents are left out.
+        k: how many results of every iteration are graded; None: all.
+        max_characters: where a text is cut.
+        prompt: a file with `{{query}}` and `{{document}}`; None: the prompt of the good-gain scale.
+        temperature: None sends none, for models that take no other than their own.
+        samples: how often each document is graded; each sample is a judge of its own, `model@prompt-hash#2`.
+        schema: ask the endpoint to hold the answer to a JSON schema.
+        max_output_tokens: the largest answer.
+        output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens.
+        journal: a file that keeps every answer, so that none is asked for twice; None: in memory.
+        retry_failed: send what failed before, and nothing else.
+        jobs: how many calls at once.
+        max_calls: how many calls in all.
+        max_tokens: how many tokens in all, sent and received.
+        requests_per_minute: how many calls in any sixty seconds.
+        tokens_per_minute: how many tokens in any sixty seconds.
+        timeout: the most seconds of one call.
+        tries: how often a call is sent that failed and may succeed later.
+        key_variable: the environment variable with the key.
+
+    Returns:
+        query_id, doc_id, judge (model@prompt-hash), grade (0..4 or null), reason, status (ok; no_grade, where the model
+        says that there is none; refused, malformed, timeout, too_long, connection, http_429 ...; no_text, not_sent), raw.
+        `aggregate` makes labels of it.
+
+    Raises:
+        InputError: a source cannot be read, or a query has no text; there is no endpoint; no call can succeed.
+
+    Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
+
+    An endpoint is needed, so this example is not run:
+
+        grades = gg.label("agent.run", "queries.tsv", results="results.parquet", model="qwen3-32b",
+                          base_url="http://localhost:8000/v1", journal="answers.sqlite")
+        qrels = gg.aggregate(grades, scale="good-gain")
+    """
+    check_samples(samples, temperature)
+    parameters = Parameters(model, temperature, max_output_tokens, output_limit, schema)
+    told = read_prompt(None if prompt is None else os.fspath(prompt))
+    limits = Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
+    wanted, systems = collect_documents(
+        source, queries, texts=texts, results=results, qrels=qrels, k=k, max_characters=max_characters
+    )
+    warn_of_family(model, systems)
+    job = prepare_job(wanted, told, parameters, samples=samples)
+    with Journal.open(None if journal is None else Path(journal)) as kept:
+        plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
+        endpoint = None
+        if plan.to_send:
+            endpoint = Endpoint(base_url, parameters, timeout=timeout, key_variable=key_variable)
+        found = label_documents(plan, job, endpoint, kept, limits)
+    if found.done.stopped:
+        notice(f"{found.done.stopped}: {found.not_sent:,} grades were not asked for")
+    return found.grades
+
+
+class Job(NamedTuple):
+    """What is asked: the documents, and for each sample its judge and its requests, in the order of the documents."""
+
+    wanted: pl.DataFrame
+    samples: list[tuple[str, list[Request | None]]]
+
+    @property
+    def requests(self) -> list[Request | None]:
+        """The requests of all samples."""
+        return [request for _, requests in self.samples for request in requests]
+
+
+class Labels(NamedTuple):
+    """Grades as `label` returns them, and what came of the calls."""
+
+    grades: pl.DataFrame
+    done: Done
+
+    @property
+    def not_sent(self) -> int:
+        """How many grades were not asked for."""
+        return self.grades.filter(pl.col("status") == NOT_SENT).height
+
+
+def check_samples(samples: int, temperature: float | None) -> None:
+    """Raise `InputError` if several samples would all be the same."""
+    if samples < 1:
+        raise InputError(f"samples={samples}: give a whole number from 1")
+    if samples > 1 and not temperature:
+        raise InputError("several samples at temperature 0 are one answer several times; give a temperature above 0")
+
+
+def prepare_job(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, samples: int = 1) -> Job:
+    """Return the requests of a job."""
+    numbers: Sequence[int | None] = [None] if samples == 1 else range(1, samples + 1)
+    return Job(
+        wanted,
+        [
+            (
+                name_judge(prompt, parameters, sample=number),
+                make_requests(wanted, prompt, parameters, sample=number or 1),
+            )
+            for number in numbers
+        ],
+    )
+
+
+def label_documents(
+    plan: Plan,
+    job: Job,
+    endpoint: Endpoint | None,
+    journal: Journal,
+    limits: Limits,
+    *,
+    report: Callable[[Answer, Spent], object] = lambda answer, spent: None,
+) -> Labels:
+    """Send what a plan says, and return the grades of its job. Without an endpoint nothing is sent."""
+    done = Done(plan.known)
+    if endpoint is not None:
+        try:
+            done = send_calls(plan, endpoint, journal, limits, report=report)
+        finally:
+            endpoint.close()
+    return Labels(collect_grades(job, done.answers), done)
+
+
+def collect_grades(job: Job, answers: dict[str, Answer]) -> pl.DataFrame:
+    """Return one row for each document and judge, with its answer."""
+    rows = []
+    ids = job.wanted.select("query_id", "doc_id").rows()
+    for judge, requests in job.samples:
+        for (query_id, doc_id), request in zip(ids, requests, strict=True):
+            answer = _NO_TEXT if request is None else answers.get(request.key, _NOT_SENT)
+            rows.append((query_id, doc_id, judge, answer.grade, answer.reason, answer.status, answer.raw))
+    return pl.DataFrame(rows, schema=_GRADES, orient="row")
+
+
+_NO_TEXT = Answer(None, "there is no text to show", "no_text")
+_NOT_SENT = Answer(None, None, NOT_SENT)
+
+
+def warn_of_family(model: str, systems: Sequence[str]) -> None:
+    """Give a notice if a system's name says that the judge's own family of models wrote its searches.
+
+    The family is the first word of the model's name: gpt in `openai/gpt-4.1-mini`.
+    """
+    family = _split_words(model.rpartition("/")[2])[:1]
+    same = [system for system in systems if family and family[0] in _split_words(system)]
+    if same and len(family[0]) > 2:
+        notice(
+            f"the judge {model} and the system {same[0]} are of one family of models ({family[0]}): models grade what their own "
+            "family found too high; have some documents graded by people, or by a model of another family"
+        )
+
+
+def _split_words(name: str) -> list[str]:
+    letters = "".join(sign if sign.isalpha() else " " for sign in name.lower())
+    return letters.split()

@@ -1,0 +1,287 @@
+"""Draws bars: what each iteration brought, how long queries went on, and how two systems differ in each query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.reporting.plots.canvas import (
+    BLUE,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILLION,
+    Entry,
+    add_arrow,
+    add_legend,
+    count_on,
+    escape_text,
+    find_ink,
+    name_values,
+    open_ax,
+    remove_frame,
+)
+from goodgain.reporting.plots.data import (
+    choose_pair,
+    iterations_used_data,
+    new_good_data,
+    per_query_data,
+    what_came_back_data,
+)
+
+__all__ = ["DIFFERENCE_LABELS", "draw_per_query", "iterations_used", "new_good", "per_query", "what_came_back"]
+
+#: Column of `what_came_back_data` -> colour, hatch, label; in the order in which they are stacked.
+_KINDS = {
+    "new_good": (BLUE, "", "new, good"),
+    "new_other": (SKY, "", "new, not good"),
+    "unjudged": ("#F2F2F2", r"\\\\", "new, unjudged"),
+    "repeated": (ORANGE, "////", "repeated"),
+}
+
+#: Outcome of a query -> colour, hatch.
+_OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
+
+#: What the legend of `per_query` says, in this order.
+DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean", "bootstrap interval of the mean"]
+
+#: The number of searches without results is written above bars up to this many iterations.
+_MOST_NUMBERS = 12
+
+
+def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw the new good documents of each iteration as bars, and the share of all good that was found so far as a line.
+
+    Args:
+        frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
+        system: which of its systems; it can be left out where there is only one.
+        ax: the axes to draw on; None makes a figure. The line has axes of its own on the right.
+
+    Returns:
+        The axes of the bars; `new_good_data` returns what is drawn.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = new_good(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "NumGood nCG"))
+    >>> [float(bar.get_height()) for bar in ax.patches]
+    [1.5, 1.0, 0.5]
+    """
+    rows = new_good_data(frame, system)
+    ax, own = open_ax(ax)
+    iterations = rows.get_column("iteration").to_numpy()
+    bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=BLUE)
+    _label_iterations(ax, 1, rows.height)
+    ax.set_ylabel("new good documents, mean")
+    remove_frame(ax)
+    right = ax.twinx()
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
+    look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
+    look["path_effects"] = [withStroke(linewidth=3.6, foreground=ax.get_facecolor())]  # seen on bars too, also in grey
+    right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
+    right.set_ylim(0, 1.05)
+    right.set_ylabel("share of all good gain (nCG ↑)")
+    right.spines["top"].set_visible(False)
+    entries = [Entry(bars[0], "new in this iteration (left)"), Entry(Line2D([], [], **look), "found so far (right)")]
+    add_legend(ax, entries, own=own)
+    return ax
+
+
+def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the results of each iteration, stacked by kind: new and good, new and not good, unjudged, repeated.
+
+    A cross marks iterations in which some searches got no result, because they failed or found nothing; up to 12 iterations
+    a number says how many. All judged queries are added up.
+
+    Args:
+        ledger: what `gg.ledger` returns.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `what_came_back_data` returns what is drawn.
+
+    Raises:
+        InputError: the frame is not one of `gg.ledger`.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = what_came_back(gg.ledger(folder + "qrels.txt", folder + "repeating.run"))
+    >>> [float(bar.get_height()) for bar in ax.containers[0]]
+    [3.0, 2.0, 1.0]
+    """
+    rows = what_came_back_data(ledger)
+    ax, own = open_ax(ax)
+    iterations = rows.get_column("iteration").to_numpy()
+    below = pl.zeros(rows.height, eager=True)
+    entries = []
+    for kind, (colour, hatch, label) in _KINDS.items():
+        heights = rows.get_column(kind).cast(pl.Float64)
+        look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#555555", "linewidth": 0.4}
+        ax.bar(iterations, heights.to_numpy(), bottom=below.to_numpy(), width=0.8, **look)
+        entries.append(Entry(Patch(**look), label))
+        below = below + heights
+    entries += _mark_empty_searches(ax, rows.with_columns(top=below))
+    _label_iterations(ax, 1, max(rows.height, 1))
+    ax.set_ylabel("results, all queries")
+    count_on(ax.yaxis)
+    remove_frame(ax)
+    add_legend(ax, entries, own=own)
+    return ax
+
+
+def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
+    """Put a cross above the bars of iterations with searches that got nothing, and their number beside it."""
+    marked = rows.filter(pl.col("nothing") > 0)
+    highest: Any = rows.get_column("top").max() or 1.0
+    ax.set_ylim(0, 1.14 * float(highest))
+    if marked.is_empty():
+        return []
+    look: dict[str, Any] = {"color": find_ink(ax), "marker": "x", "markersize": 5, "linestyle": "none"}
+    heights = marked.get_column("top").to_numpy() + 0.035 * highest
+    ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
+    if rows.height <= _MOST_NUMBERS:
+        for x, y, number in zip(marked.get_column("iteration"), heights, marked.get_column("nothing"), strict=True):
+            ax.annotate(f"{number:,}", (x, y), (0, 4), textcoords="offset points", ha="center", fontsize="small")
+    total = int(marked.get_column("nothing").sum())
+    return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
+
+
+def iterations_used(ledger: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw after how many iterations queries stopped, and after which one nothing good came any more.
+
+    Args:
+        ledger: what `gg.ledger` returns.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `iterations_used_data` returns what is drawn.
+
+    Raises:
+        InputError: the frame is not one of `gg.ledger`.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = iterations_used(gg.ledger(folder + "qrels.txt", folder + "lean.run"))
+    >>> ax.get_ylabel()
+    'queries'
+    """
+    rows = iterations_used_data(ledger)
+    ax, own = open_ax(ax)
+    iterations = rows.get_column("iteration").to_numpy()
+    looks: dict[str, tuple[dict[str, Any], str]] = {
+        "last_good": ({"facecolor": BLUE, "edgecolor": "#333333", "linewidth": 0.4}, "last new good document"),
+        "last": ({"facecolor": ORANGE, "hatch": "////", "edgecolor": "#555555", "linewidth": 0.4}, "last search"),
+    }
+    entries = []
+    for shift, (name, (look, label)) in zip((-0.2, 0.2), looks.items(), strict=True):
+        ax.bar(iterations + shift, rows.get_column(name).to_numpy(), width=0.4, **look)
+        entries.append(Entry(Patch(**look), label))
+    _label_iterations(ax, 0, rows.height - 1)
+    if rows.get_column("last_good")[0]:
+        ax.set_xlabel("iteration (0: nothing good was found)")
+    ax.set_ylabel("queries")
+    count_on(ax.yaxis)
+    remove_frame(ax)
+    add_legend(ax, entries, own=own)
+    return ax
+
+
+def _label_iterations(ax: Axes, first: int, last: int) -> None:
+    ax.set_xlabel("iteration")
+    count_on(ax.xaxis)
+    margin = 0.9 if first == last else 0.6  # a single bar is not as wide as the axes
+    ax.set_xlim(first - margin, last + margin)
+
+
+def per_query(
+    comparison: Comparison,
+    measure: str | None = None,
+    *,
+    system: str | None = None,
+    against: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the difference of two systems in each query, from the largest to the smallest, and their mean with its interval.
+
+    Args:
+        comparison: what `gg.compare` returns.
+        measure: which of its measures; it can be left out where there is only one.
+        system, against: which of its pairs; they can be left out where there is only one.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `per_query_data` returns what is drawn. Query ids are written where there is room for them.
+
+    Raises:
+        InputError: the comparison lacks the measure or the pair, or has several and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> runs = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}
+    >>> ax = per_query(gg.compare(folder + "qrels.txt", runs, "SRR@3"))
+    >>> ax.get_ylabel()
+    'lean minus repeating: SRR@3 ↓'
+    """
+    ax, own = open_ax(ax)
+    add_legend(ax, draw_per_query(ax, comparison, measure, system=system, against=against), own=own)
+    return ax
+
+
+def draw_per_query(
+    ax: Axes, comparison: Comparison, measure: str | None, *, system: str | None, against: str | None
+) -> list[Entry]:
+    """Draw `per_query` without its legend, and return the lines of the legend."""
+    pair = choose_pair(comparison, measure, system=system, against=against)
+    rows = per_query_data(comparison, pair["measure"], system=pair["system"], against=pair["against"])
+    numbered = rows.with_columns(x=pl.int_range(1, pl.len() + 1))
+    entries = []
+    for outcome, (colour, hatch) in _OUTCOMES.items():
+        of = numbered.filter(pl.col("outcome").eq_missing(pl.lit(outcome, pl.String)))
+        if of.is_empty():
+            continue
+        look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
+        ax.bar(of.get_column("x").to_numpy(), of.get_column("difference").to_numpy(), width=0.8, **look)
+        entries.append(Entry(Patch(**look), outcome or "queries", f"{of.height:,}"))
+    ax.axhline(0, color=find_ink(ax), linewidth=0.8)
+    entries += _draw_mean(ax, pair)
+    if (rows.get_column("difference") == 0).all():
+        ax.set_ylim(-1, 1)  # where nothing differs there is no scale to choose
+    name_values(ax, f"{pair['system']} minus {pair['against']}: {add_arrow(pair['measure'], pair['better'])}")
+    _label_queries(ax, rows.get_column("query_id").to_list())
+    remove_frame(ax)
+    return entries
+
+
+def _draw_mean(ax: Axes, pair: dict[str, Any]) -> list[Entry]:
+    if pair["difference"] is None:
+        return []
+    look: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+    ax.axhline(pair["difference"], **look)
+    ax.axhspan(pair["low"], pair["high"], color=GREY, alpha=0.25, linewidth=0)
+    line = Line2D([], [], **look)
+    return [
+        Entry(line, DIFFERENCE_LABELS[-2], f"{pair['difference']:+.3g}"),
+        Entry(Patch(color=GREY, alpha=0.25), DIFFERENCE_LABELS[-1]),
+    ]
+
+
+def _label_queries(ax: Axes, query_ids: list[str]) -> None:
+    """Write the ids of queries below their bars, or where they do not fit only the number of queries."""
+    number = len(query_ids)
+    ax.set_xlim(0.4, max(number, 1) + 0.6)
+    size = float(ax.xaxis.get_label().get_fontsize())
+    room = ax.get_window_extent().width / ax.figure.dpi * 72
+    if number * 1.3 * size <= room and max(map(len, query_ids), default=0) <= 24:
+        ax.set_xticks(range(1, number + 1), [escape_text(query_id) for query_id in query_ids], rotation=90)
+        ax.set_xlabel("query")
+    else:
+        count_on(ax.xaxis)
+        ax.set_xlabel("queries, by their difference")

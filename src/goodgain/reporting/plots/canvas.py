@@ -1,0 +1,195 @@
+"""What all plots share: the figure, colours that are safe in grey print, labels, the legend.
+
+Colours are those of Okabe and Ito, which people with any form of colour blindness can tell apart, without their yellow, which
+is too light for a line on white. Each system has a marker and a line style too, so that grey print keeps them apart. Fonts and
+everything that is black follow the style in use.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from goodgain.measures.names import ARROWS, parse_measures
+from goodgain.measures.ranked import find_direction
+from goodgain.notebook_tables import show_controls
+
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "SKY",
+    "VERMILLION",
+    "Entry",
+    "Picture",
+    "SystemStyle",
+    "add_arrow",
+    "add_legend",
+    "add_legend_below",
+    "count_on",
+    "escape_text",
+    "find_ink",
+    "label_measure",
+    "name_values",
+    "open_ax",
+    "remove_frame",
+    "style_of",
+]
+
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
+    *("#E69F00", "#56B4E9", "#000000"),
+)
+GREY = "#8C8C8C"
+_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+_MARKERS = "osD^vPX*<>hp"
+_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+
+#: Width and height of a figure in inches: small, so that its text is still read where it is shown at the width of a phone.
+_SIZE = (5.2, 3.4)
+
+#: Columns that a legend is tried with; the largest number that fits is taken.
+_LEGEND_COLUMNS = (4, 3, 2, 1)
+
+
+#: The longest legend that is put inside axes.
+_MOST_INSIDE = 7
+
+
+class Picture(Figure):
+    """A figure that a notebook shows wherever it is the last value of a cell; it needs no pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        self.savefig(content, format="png", dpi=120)
+        return content.getvalue()
+
+
+class Entry(NamedTuple):
+    """A line of the legend: what it looks like, what it says, and a number that belongs to one plot."""
+
+    handle: Artist
+    label: str
+    number: str = ""
+
+
+class SystemStyle(NamedTuple):
+    """What a system looks like: colour, marker and line style."""
+
+    color: str
+    marker: str
+    linestyle: Any
+
+
+def style_of(number: int) -> SystemStyle:
+    """Return the style of the system at a position; styles repeat after 420 systems."""
+    return SystemStyle(_COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)], _LINES[number % len(_LINES)])
+
+
+def open_ax(ax: Axes | None) -> tuple[Axes, bool]:
+    """Return the axes to draw on, and whether they are on a figure of our own."""
+    if ax is not None:
+        return ax, False
+    return Picture(figsize=_SIZE, layout="constrained").add_subplot(), True
+
+
+def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
+    """Add a legend: below the axes of a figure of our own, which grows for it; else inside the axes, or if long beside them."""
+    if not entries:
+        return
+    if not own:
+        beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1)}
+        place = {"loc": "best"} if len(entries) <= _MOST_INSIDE else beside
+        _fill(ax.legend(*_list_placeholders(entries), fontsize="small", **place), entries)
+        return
+    figure: Any = ax.figure  # not a subfigure: it is our own
+    add_legend_below(figure, entries)
+
+
+def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
+    """Add a legend below all axes of a figure, with as many columns as fit, and make the figure higher by its rows."""
+    handles, texts = _list_placeholders(entries)
+    for columns in _LEGEND_COLUMNS:
+        legend = figure.legend(
+            handles, texts, loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
+        )
+        _fill(legend, entries)
+        extent = legend.get_window_extent()
+        if columns == 1 or extent.width <= figure.bbox.width:
+            width, height = figure.get_size_inches()
+            figure.set_size_inches(width, height + max(0.0, extent.height / figure.dpi - 0.5))
+            return
+        legend.remove()
+
+
+def _list_placeholders(entries: Sequence[Entry]) -> tuple[list[Artist], list[str]]:
+    """Return handles and labels for matplotlib, which leaves out labels that begin with `_`: they are set afterwards."""
+    return [entry.handle for entry in entries], [str(k) for k in range(len(entries))]
+
+
+def _fill(legend: Legend, entries: Sequence[Entry]) -> None:
+    for text, entry in zip(legend.get_texts(), entries, strict=True):
+        label = f"{entry.label} ({entry.number})" if entry.number else entry.label
+        text.set_text(_break_lines(label, 42) or " ")
+
+
+def _break_lines(text: str, width: int) -> str:
+    """Return a text on lines of at most this many characters, escaped."""
+    return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
+
+
+def escape_text(text: str) -> str:
+    r"""Return a text that matplotlib draws as it is: without mathematics, and with control characters made visible.
+
+    >>> escape_text("a$b$\n")
+    'a\\$b\\$�'
+    """
+    return show_controls(text).replace("$", r"\$")
+
+
+def add_arrow(measure: str, better: str | None) -> str:
+    """Return the name of a measure with the arrow of its better direction.
+
+    >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
+    ('SRR@3 ↓', 'NumRet')
+    """
+    return measure if better is None else f"{measure} {ARROWS[better]}"
+
+
+def label_measure(ax: Axes, measure: str, queries: int) -> None:
+    """Name a measure on the y axis, with its better direction and the number of queries that it is a mean over."""
+    (parsed,) = parse_measures(measure, complete=False)  # AvgGain, which is a value of one iteration, has a curve too
+    name = add_arrow(measure, find_direction(parsed))
+    name_values(ax, f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}")
+
+
+def name_values(ax: Axes, text: str) -> None:
+    """Write what the values are beside the y axis, on several lines if it is long."""
+    ax.set_ylabel(_break_lines(text, 30))
+
+
+def count_on(axis: Axis) -> None:
+    """Put ticks of an axis on whole numbers."""
+    axis.set_major_locator(MaxNLocator(nbins="auto", integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
+
+
+def find_ink(ax: Axes) -> Any:
+    """Return the colour in which the style in use writes: black, or white where it is dark."""
+    return ax.xaxis.label.get_color()
+
+
+def remove_frame(ax: Axes) -> None:
+    """Remove the lines at the top and on the right, and add light ones across."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(visible=True, axis="y", color="#DDDDDD", linewidth=0.6)
+    ax.set_axisbelow(True)

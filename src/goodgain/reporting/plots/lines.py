@@ -1,0 +1,155 @@
+"""Draws lines: a measure over iterations, and precision over recall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from goodgain.reporting.plots.canvas import (
+    GREY,
+    Entry,
+    SystemStyle,
+    add_legend,
+    count_on,
+    label_measure,
+    open_ax,
+    remove_frame,
+    style_of,
+)
+from goodgain.reporting.plots.data import choose_points, curve_data, precision_recall_data
+
+__all__ = ["curve", "draw_curve", "precision_recall"]
+
+#: With more systems than this their bands would cover each other, and are left out.
+_MOST_BANDS = 5
+_FAINT = 0.35
+
+
+def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a measure over iterations: a line for each system, with the bootstrap interval of its mean as a band.
+
+    A line is faint where fewer than half of the queries still search: what is drawn there comes from queries that have
+    stopped. Overlapping bands do not say that two systems are equal: `gg.compare` tests it.
+
+    Args:
+        frame: what `gg.curve` returns.
+        measure: which of its measures; it can be left out where there is only one.
+        bands: whether to draw the intervals; None draws them for up to five systems.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `ax.figure` is the figure. `curve_data` returns what is drawn.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> ax = curve(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG"))
+    >>> ax.get_ylabel(), ax.get_xlabel()
+    ('CG ↑, mean over 2 queries', 'iteration')
+    """
+    ax, own = open_ax(ax)
+    add_legend(ax, draw_curve(ax, frame, measure, bands=bands), own=own)
+    return ax
+
+
+def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None) -> list[Entry]:
+    """Draw `curve` without its legend, and return the lines of the legend."""
+    points = choose_points(frame, measure)
+    rows = curve_data(points)
+    systems = rows.partition_by("system", maintain_order=True)
+    has_bands = len(systems) <= _MOST_BANDS if bands is None else bands
+    has_bands = has_bands and rows.get_column("low").is_not_null().any()
+    entries = []
+    for number, of in enumerate(systems):
+        style = style_of(number)
+        if has_bands:
+            _draw_band(ax, of, style)
+        _draw_line(ax, of, style)
+        entries.append(Entry(Line2D([], [], **_line(style)), of.get_column("system")[0]))
+    if has_bands:
+        entries.append(Entry(Patch(color=GREY, alpha=0.3, linewidth=0), "bootstrap interval of the mean"))
+    if rows.get_column("few").any():
+        faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
+        entries.append(Entry(faint, "under half of the queries still search"))
+    _set_axes(ax, rows)
+    label_measure(ax, *points.select("measure", "queries").row(0))
+    return entries
+
+
+def _set_axes(ax: Axes, rows: pl.DataFrame) -> None:
+    last = int(rows.get_column("iteration").max() or 1)  # type: ignore[arg-type]  # an Int64
+    ax.set_xlabel("iteration")
+    count_on(ax.xaxis)
+    margin = 0.5 if last == 1 else 0.25 + 0.02 * last
+    ax.set_xlim(1 - margin, last + margin)
+    lowest: Any = rows.select(pl.min_horizontal(pl.col("mean", "low").min())).item()
+    if lowest is not None and lowest >= 0:
+        ax.set_ylim(bottom=0)
+    remove_frame(ax)
+
+
+def _line(style: SystemStyle) -> dict[str, Any]:
+    return style._asdict() | {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
+
+
+def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
+    x, low, high = (rows.get_column(name).cast(pl.Float64).to_numpy() for name in ("iteration", "low", "high"))
+    if len(x) == 1:  # an area without any width cannot be seen
+        ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=5)
+    else:
+        ax.fill_between(x, low, high, color=style.color, alpha=0.14, linewidth=0)
+
+
+def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
+    """Draw one system: its line, and the part of it faint where few queries still search."""
+    x, mean = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("iteration", "mean"))
+    clear = int((~rows.get_column("few")).sum())  # fewer and fewer queries search: what is faint stands at the end
+    ax.plot(x[:clear], mean[:clear], **_line(style))
+    if clear < len(x):
+        ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **_line(style))
+
+
+def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw interpolated precision over recall: a line for each system, or (`per_query=True`) a thin one for each query.
+
+    Args:
+        frame: what `gg.pr_curve` returns. To see queries and their mean, draw both frames on the same axes.
+        ax: the axes to draw on; None makes a figure.
+
+    Returns:
+        The axes; `precision_recall_data` returns what is drawn.
+
+    Raises:
+        InputError: the frame is not one of `gg.pr_curve`.
+
+    >>> import goodgain as gg
+    >>> ax = precision_recall(gg.pr_curve({"q": {"a": 1}}, {"agent": {"q": {"a": 1.0}}}))
+    >>> ax.lines[0].get_ydata().tolist() == [1.0] * 11
+    True
+    """
+    rows = precision_recall_data(frame)
+    ax, own = open_ax(ax)
+    entries = []
+    for number, system in enumerate(rows.partition_by("system", maintain_order=True)):
+        style = style_of(number)
+        of_queries = system.get_column("query_id").null_count() == 0
+        for line in system.partition_by("query_id", maintain_order=True):
+            look = {"color": style.color, "linewidth": 0.7, "alpha": 0.5} if of_queries else _line(style)
+            ax.plot(line.get_column("recall").to_numpy(), line.get_column("precision").to_numpy(), **look)
+        look = look | {"alpha": 1.0}
+        label = system.get_column("system")[0]
+        entries.append(Entry(Line2D([], [], **look), f"{label}, each query" if of_queries else label))
+    ax.set_xlabel("recall")
+    ax.set_ylabel("interpolated precision ↑")
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_ylim(0, 1.05)
+    remove_frame(ax)
+    add_legend(ax, entries, own=own)
+    return ax

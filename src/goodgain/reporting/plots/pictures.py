@@ -1,0 +1,108 @@
+"""Figures of several plots, as the commands write them, and the files that they are written to."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.errors import InputError, notice
+from goodgain.files.writing import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from goodgain.reporting.plots.canvas import Entry
+
+__all__ = ["check_picture_name", "draw_comparison", "draw_curves", "write_picture"]
+
+#: The endings of pictures, and what says when a file was made: left out, so that the same data give the same file.
+_FORMATS: dict[str, dict[str, None]] = {
+    ".png": {},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+
+#: The largest number of plots in one picture.
+_MOST_PLOTS = 24
+
+
+def check_picture_name(path: Path) -> None:
+    """Check that a file's name ends as a picture that can be written.
+
+    Raises:
+        InputError: it ends otherwise.
+
+    >>> check_picture_name(Path("curve.svg"))
+    """
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(f"{path}: pictures are written as {', '.join(_FORMATS)}; choose such a name")
+
+
+def draw_curves(frame: pl.DataFrame) -> Figure:
+    """Return a figure with a plot for each measure of a frame of `gg.curve`, one below the other, and one legend."""
+    from goodgain.reporting.plots.lines import draw_curve
+
+    measures = list(dict.fromkeys(frame.get_column("measure")))
+    figure, axes = _open_figure(len(measures))
+    entries = [draw_curve(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)][-1]
+    _finish(figure, entries, len(measures), "measures", "name fewer with -m")
+    return figure
+
+
+def draw_comparison(comparison: Comparison) -> Figure:
+    """Return a figure with a plot of `per_query` for each measure and pair, one below the other, and one legend.
+
+    The numbers of better and worse queries stand above each plot.
+    """
+    from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query
+
+    pairs = comparison.pairs.select("measure", "system", "against").rows()
+    figure, axes = _open_figure(len(pairs))
+    shared: dict[str, Entry] = {}
+    for ax, (measure, system, against) in zip(axes, pairs, strict=False):
+        entries = draw_per_query(ax, comparison, measure, system=system, against=against)
+        numbers = ", ".join(f"{entry.label} {entry.number}" for entry in entries if entry.number)
+        ax.set_title(numbers, fontsize="small", loc="left")
+        shared |= {entry.label: entry._replace(number="") for entry in entries}
+    legend = [shared[label] for label in DIFFERENCE_LABELS if label in shared]
+    _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
+    return figure
+
+
+def _open_figure(plots: int) -> tuple[Figure, list[Axes]]:
+    from goodgain.reporting.plots.canvas import Picture
+
+    shown = min(plots, _MOST_PLOTS)
+    figure = Picture(figsize=(5.2, 3.0 * shown + 0.4), layout="constrained")
+    return figure, list(figure.subplots(shown, squeeze=False)[:, 0])
+
+
+def _finish(figure: Figure, entries: list[Entry], plots: int, name: str, remedy: str) -> None:
+    from goodgain.reporting.plots.canvas import add_legend_below
+
+    if plots > _MOST_PLOTS:
+        notice(f"the picture shows {_MOST_PLOTS} of {plots:,} {name}; {remedy}")
+    if entries:
+        add_legend_below(figure, entries)
+
+
+def write_picture(figure: Figure, path: Path) -> None:
+    """Write a figure to a .png, .svg or .pdf file, whole or not at all; the same figure gives the same file.
+
+    Raises:
+        InputError: the name ends otherwise, or the file cannot be written.
+    """
+    check_picture_name(path)
+    from matplotlib import rc_context
+
+    suffix = path.suffix.lower()
+    content = io.BytesIO()
+    with rc_context({"svg.hashsalt": "goodgain"}):  # ids in an SVG are random without it; there is no argument for it
+        figure.savefig(content, format=suffix[1:], dpi=160, metadata=_FORMATS[suffix])
+    with atomic_write(path) as out:
+        out.write(content.getvalue())

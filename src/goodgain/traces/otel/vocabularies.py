@@ -1,0 +1,171 @@
+"""Vocabularies of attributes besides OpenInference and OTel GenAI: Vercel AI SDK, Traceloop, MLflow, Langfuse.
+
+`translate` adds to a span's attributes the names that the span reader knows: `tool.name`, `tool_call.id`, `input.value`,
+`output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.traces.tools import is_search_tool
+
+__all__ = ["CALL_ID", "decode", "find_session", "translate"]
+
+Attributes = dict[str, Any]
+
+#: The attribute with the id of the call that a tool's span answers.
+CALL_ID = "tool_call.id"
+#: Names under which logs keep the id of a conversation, the best first.
+_SESSIONS = (
+    "session_id",
+    "sessionId",
+    "session.id",
+    "thread_id",
+    "threadId",
+    "conversation_id",
+    "conversationId",
+    "chat_id",
+)
+#: JSON text may be encoded again in JSON text, at most so often.
+_MAX_ENCODINGS = 3
+_TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
+_MLFLOW_KINDS = {
+    **{
+        kind: kind
+        for kind in ("RETRIEVER", "TOOL", "AGENT", "CHAIN", "LLM", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR")
+    },
+    **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
+    **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
+}
+_LANGFUSE_KINDS = {
+    **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
+    "GENERATION": "LLM",
+}
+
+
+def translate(attributes: Attributes, name: str) -> str:
+    """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown."""
+    for prefix, read in _VOCABULARIES.items():
+        if any(key.startswith(prefix) for key in attributes):
+            return read(attributes, name)
+    return ""
+
+
+def decode(value: Any) -> Any:
+    """Return a value without its JSON encodings; what is not JSON stays text."""
+    for _ in range(_MAX_ENCODINGS):
+        if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
+            return value
+        try:
+            value = loads(value)
+        except NotJSONError:
+            return value
+    return value
+
+
+def find_session(metadata: Any) -> str | None:
+    """Return the id of the conversation in metadata; None if there is none."""
+    for key in _SESSIONS if isinstance(metadata, dict) else ():
+        value = metadata.get(key)
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return None
+
+
+def _add(attributes: Attributes, name: str, value: Any) -> None:
+    if value is not None and attributes.get(name) is None:
+        attributes[name] = value
+
+
+def _add_metadata(attributes: Attributes, prefix: str) -> None:
+    metadata = {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
+    if metadata:
+        _add(attributes, "metadata", metadata)
+        _add(attributes, "session.id", find_session(metadata))
+
+
+def _read_vercel(attributes: Attributes, name: str) -> str:
+    _add_metadata(attributes, "ai.telemetry.metadata.")
+    if attributes.get("ai.toolCall.name") is not None:
+        for ours, theirs in (
+            ("tool.name", "name"),
+            (CALL_ID, "id"),
+            ("input.value", "args"),
+            ("output.value", "result"),
+        ):
+            _add(attributes, ours, attributes.get(f"ai.toolCall.{theirs}"))
+        return "TOOL"
+    operation = str(attributes.get("ai.operationId", name))
+    if operation.endswith((".doGenerate", ".doStream")):
+        calls = decode(attributes.get("ai.response.toolCalls"))
+        parts = [_read_vercel_call(one) for one in (calls if isinstance(calls, list) else ()) if isinstance(one, dict)]
+        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+        _add(attributes, "gen_ai.input.messages", attributes.get("ai.prompt.messages"))
+        return "LLM"
+    if ".embed" in operation or ".doEmbed" in operation:
+        return "EMBEDDING"
+    return "CHAIN" if operation.startswith("ai.") else ""
+
+
+def _read_vercel_call(call: Attributes) -> Attributes:
+    arguments = call.get("input", call.get("args"))
+    return {"type": "tool_call", "id": call.get("toolCallId"), "name": call.get("toolName"), "arguments": arguments}
+
+
+def _read_traceloop(attributes: Attributes, name: str) -> str:
+    _add_metadata(attributes, "traceloop.association.properties.")
+    kind = _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
+    given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
+    if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
+        output = output["output"]  # LangChain's tools; decorated functions write their value as it is
+    elif isinstance(output, dict) and {"documents", "count"} == output.keys():
+        output = output["documents"]
+    if isinstance(given, dict):
+        given = (
+            given.get("inputs")
+            or given.get("query")
+            or given.get("input_str")
+            or given.get("kwargs")
+            or given.get("args")
+        )
+    _add(attributes, "tool.name", attributes.get("traceloop.entity.name"))
+    _add(attributes, "input.value", given)
+    _add(attributes, "output.value", output)
+    return kind
+
+
+def _read_mlflow(attributes: Attributes, name: str) -> str:
+    kind = decode(attributes.get("mlflow.spanType"))
+    _add(attributes, "input.value", decode(attributes.get("mlflow.spanInputs")))
+    output = decode(attributes.get("mlflow.spanOutputs"))
+    _add(attributes, "output.value", output)
+    _add(attributes, "session.id", decode(attributes.get("mlflow.trace.session")))
+    if not isinstance(kind, str):
+        return ""
+    if kind.upper() == "UNKNOWN":  # what functions have whose type nobody gave: the name decides
+        return "TOOL" if is_search_tool(name) else "CHAIN"
+    return _MLFLOW_KINDS.get(kind.upper(), kind.upper())
+
+
+def _read_langfuse(attributes: Attributes, name: str) -> str:
+    _add_metadata(attributes, "langfuse.trace.metadata.")
+    _add(attributes, "input.value", decode(attributes.get("langfuse.observation.input")))
+    _add(attributes, "output.value", decode(attributes.get("langfuse.observation.output")))
+    kind = attributes.get("langfuse.observation.type")
+    if not isinstance(kind, str):
+        return ""
+    if kind.upper() in ("SPAN", "EVENT"):  # all that older versions know: the name decides
+        return "TOOL" if is_search_tool(name) else "CHAIN"
+    return _LANGFUSE_KINDS.get(kind.upper(), kind.upper())
+
+
+#: For each prefix of attributes the reader of the vocabulary.
+_VOCABULARIES: dict[str, Callable[[Attributes, str], str]] = {
+    "ai.": _read_vercel,
+    "traceloop.": _read_traceloop,
+    "mlflow.": _read_mlflow,
+    "langfuse.": _read_langfuse,
+}

@@ -1,0 +1,155 @@
+"""Whether a model's labels lead to people's conclusions: the order of systems, and prediction-powered intervals."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, ttest_1samp
+
+import goodgain as gg
+from goodgain.judging.human_and_model import compare_orders, compute_intervals, estimate_difference
+from tests.support.counts import how_many
+
+Labels = dict[str, dict[str, int]]
+
+
+def make_systems(
+    random: Random, systems: int, queries: int
+) -> tuple[Labels, Labels, dict[str, dict[str, dict[str, float]]]]:
+    """People's labels, a model's that differ from them here and there, and runs that find more or less of what is good."""
+    people = {f"q{q}": {f"d{k}": random.choice([0, 0, 1, 2, 3, 4]) for k in range(12)} for q in range(queries)}
+    model = {
+        query: {doc: min(4, max(0, label + random.choice([-1, 0, 0, 0, 1]))) for doc, label in labels.items()}
+        for query, labels in people.items()
+    }
+    runs = {}
+    for s in range(systems):
+        runs[f"s{s}"] = {
+            query: {
+                doc: float(-k)
+                for k, doc in enumerate(
+                    sorted(labels, key=lambda doc: -labels[doc] * random.random() * (1 + s))[: 3 + s]
+                )
+            }
+            for query, labels in people.items()
+        }
+    return people, model, runs
+
+
+def tau_ap_by_hand(human: list[float], model: list[float]) -> float:
+    """Yilmaz's tau-AP for orders without ties: of each system but the model's first, the share above it that belongs there."""
+    order = sorted(range(len(model)), key=lambda k: -model[k])
+    shares = [
+        sum(human[above] > human[one] for above in order[:place]) / place for place, one in enumerate(order) if place
+    ]
+    return 2 * sum(shares) / len(shares) - 1
+
+
+def test_the_order_of_systems_has_the_correlations_of_their_definitions() -> None:
+    people, model, runs = make_systems(Random(5), 8, 20)
+    found = compare_orders(people, model, runs, "CG")
+    human, machine = found.means["human"].to_list(), found.means["model"].to_list()
+    for name, mean in found.means.select("system", "human").iter_rows():
+        assert mean == pytest.approx(gg.evaluate(people, runs[name], "CG")["CG"])
+    assert human == sorted(human, reverse=True)
+    assert found.tau == pytest.approx(kendalltau(human, machine).statistic)
+    assert found.tau_top == pytest.approx(kendalltau(human[:4], machine[:4]).statistic)
+    if len(set(machine)) == len(machine):
+        assert found.tau_ap == pytest.approx(tau_ap_by_hand(human, machine))
+
+
+def test_a_measure_of_which_less_is_better_is_turned_round() -> None:
+    people, model, runs = make_systems(Random(7), 6, 10)
+    found = compare_orders(people, model, runs, "IterationsForAllGoodResults")
+    assert found.means["human"].is_sorted()
+
+
+def test_fewer_than_five_systems_are_refused_with_the_reason() -> None:
+    people, model, runs = make_systems(Random(1), 4, 5)
+    with pytest.raises(gg.InputError, match="the order of 4 systems is not compared"):
+        compare_orders(people, model, runs, "CG")
+
+
+def test_without_further_queries_the_interval_is_that_of_people_alone() -> None:
+    random = np.random.default_rng(3)
+    human = random.normal(0.2, 1, 40)
+    found = compute_intervals(human, human + random.normal(0, 0.3, 40), np.array([]))
+    interval = ttest_1samp(human, 0).confidence_interval(0.95)
+    assert found.human == pytest.approx((human.mean(), interval.low, interval.high))
+    assert found.powered == pytest.approx(found.human)
+    assert found.weight == 0
+
+
+def test_the_interval_is_that_of_its_formula() -> None:
+    random = np.random.default_rng(4)
+    h, f, more = random.normal(0, 1, 35), random.normal(0, 1, 35), random.normal(0.1, 1, 200)
+    f = f + h
+    found = compute_intervals(h, f, more)
+    n, big = 35, 200
+    weight = np.cov(h, f)[0, 1] / ((1 + n / big) * np.var(np.r_[f, more], ddof=1))
+    weight = min(1.0, max(0.0, weight))
+    theta = h.mean() + weight * (more.mean() - f.mean())
+    error = (weight**2 * more.var(ddof=1) / big + (h - weight * f).var(ddof=1) / n) ** 0.5
+    assert found.weight == pytest.approx(weight)
+    assert found.powered[0] == pytest.approx(theta)
+    assert (found.powered[2] - found.powered[1]) / 2 == pytest.approx(2.0322445 * error, rel=1e-6)  # t of 34 degrees
+
+
+def test_a_model_that_knows_nothing_counts_nothing() -> None:
+    human = np.array([0.0, 1.0] * 20)
+    found = compute_intervals(human, -human, np.array([0.0, -1.0] * 50))
+    assert found.weight == 0
+    constant = compute_intervals(human, np.ones(40), np.ones(100))
+    assert constant.powered == constant.human
+
+
+@pytest.mark.parametrize("closeness", [0.0, 0.3, 1.0])
+def test_the_interval_covers_what_it_states(closeness: float) -> None:
+    """Of 2,000 rounds about 95 in 100 hold the true difference: a band of four standard errors around that."""
+    rounds, covered, shorter = how_many(400, full=2_000), 0, 0
+    random = np.random.default_rng(int(closeness * 10))
+    for _ in range(rounds):
+        truth = random.normal(0.1, 1, 330)
+        model = 0.4 + closeness * truth + random.normal(0, 0.5, 330)  # biased: its mean is not that of people
+        found = compute_intervals(truth[:40], model[:40], model[40:])
+        covered += found.powered[1] <= 0.1 <= found.powered[2]
+        shorter += found.powered[2] - found.powered[1] < found.human[2] - found.human[1]
+    assert abs(covered / rounds - 0.95) < 4 * (0.95 * 0.05 / rounds) ** 0.5
+    if closeness == 1.0:
+        assert shorter > 0.95 * rounds
+
+
+def test_the_difference_of_two_systems_is_estimated_from_their_queries() -> None:
+    people, model, runs = make_systems(Random(11), 2, 80)
+    human = dict(list(people.items())[:40])
+    found = estimate_difference(human, model, runs, "CG")
+    one, other = (gg.evaluate(human, run, "CG")["CG"] for run in runs.values())
+    assert (found.queries, found.further) == (40, 40)
+    assert found.human[0] == pytest.approx(one - other)
+    turned = estimate_difference(human, model, dict(reversed(runs.items())), "CG")
+    assert turned.powered == pytest.approx(
+        tuple(-value for value in (found.powered[0], found.powered[2], found.powered[1]))
+    )
+
+
+def test_fewer_than_thirty_queries_of_people_are_refused() -> None:
+    people, model, runs = make_systems(Random(2), 2, 40)
+    with pytest.raises(gg.InputError, match="both judged 29 queries: fewer than 30"):
+        estimate_difference(dict(list(people.items())[:29]), model, runs, "CG")
+
+
+def test_a_document_that_people_left_out_is_named() -> None:
+    people, model, runs = make_systems(Random(2), 2, 40)
+    doc = next(iter(runs["s0"]["q3"]))
+    del people["q3"][doc]
+    with pytest.raises(gg.InputError, match=f"people did not judge document '{doc}' of query 'q3'"):
+        estimate_difference(people, model, runs, "CG")
+
+
+def test_equal_labels_make_equal_orders() -> None:
+    people, _, runs = make_systems(Random(9), 5, 30)
+    found = compare_orders(people, people, runs, "CG")
+    assert found.tau == pytest.approx(1.0)
+    assert found.tau_ap == 1.0

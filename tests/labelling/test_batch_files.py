@@ -1,0 +1,101 @@
+"""Batch files: the same grades as by calls, through the same journal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goodgain as gg
+from tests.labelling.endpoint import good, serve
+from tests.labelling.test_kill import write_job
+from tests.support.command import run_command
+
+
+def answer(line: str, body: Any = None, status: int = 200) -> str:
+    call = json.loads(line)
+    number = int(call["body"]["messages"][-1]["content"].split("\ntext ")[1].split("\n")[0])
+    response = {"status_code": status, "body": good(number % 5) if body is None else body}
+    return json.dumps({"id": "x", "custom_id": call["custom_id"], "response": response, "error": None}) + "\n"
+
+
+def command(folder: Path, count: int) -> list[str]:
+    return write_job(folder, count)[3:-3]  # without python, without -o's partners of a live job
+
+
+def test_a_batch_gives_the_grades_that_calls_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = write_job(tmp_path, 12)[3:]
+    without_output = [word for word in base if word not in ("-o", "grades.jsonl", "--yes")]
+    assert run_command(*without_output, "--write-batch", "batch.jsonl").returncode == 0
+    lines = Path("batch.jsonl").read_text().splitlines()
+    assert len(lines) == 12
+    first = json.loads(lines[0])
+    assert (first["method"], first["url"], len(first["custom_id"])) == ("POST", "/v1/chat/completions", 64)
+    assert first["body"]["response_format"]["type"] == "json_schema"
+    Path("out.jsonl").write_text("".join(map(answer, reversed(lines))))
+    found = run_command(*base, "--read-batch", "out.jsonl")
+    assert found.returncode == 0, found.stderr
+    by_batch = Path("grades.jsonl").read_text()
+
+    def script(call: Any) -> Any:
+        return good(int(call.body["messages"][-1]["content"].split("\ntext ")[1].split("\n")[0]) % 5)
+
+    with serve(script) as server:
+        again = run_command(*base, "--base-url", server.url)
+        assert (again.returncode, server.count) == (0, 0)  # the journal has the answers of the batch
+        Path("grades.jsonl.journal").unlink()
+        live = run_command(*base, "--base-url", server.url)
+        assert (live.returncode, server.count) == (0, 12)
+    assert Path("grades.jsonl").read_text() == by_batch
+
+
+def test_failures_of_a_batch_have_their_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = write_job(tmp_path, 5)[3:]
+    without_output = [word for word in base if word not in ("-o", "grades.jsonl", "--yes")]
+    run_command(*without_output, "--write-batch", "batch.jsonl")
+    lines = Path("batch.jsonl").read_text().splitlines()
+    expired = {"custom_id": json.loads(lines[2])["custom_id"], "response": None, "error": {"code": "batch_expired"}}
+    other = {"custom_id": "f" * 64, "response": {"status_code": 200, "body": good()}}
+    written = [
+        answer(lines[0]),
+        answer(lines[1], {"error": {"message": "too much"}}, 429),
+        json.dumps(expired) + "\n",
+        answer(lines[3], good(8)),
+        json.dumps(other) + "\n",
+    ]
+    Path("out.jsonl").write_text("".join(written))
+    found = run_command(*base, "--read-batch", "out.jsonl")
+    assert "1 answers are not of this job" in found.stderr
+    grades = [json.loads(line) for line in Path("grades.jsonl").read_text().splitlines()]
+    assert [grade["status"] for grade in grades] == ["ok", "http_429", "batch_error", "malformed", "not_sent"]
+    assert [grade["reason"] for grade in grades][1:3] == ["too much", "batch_expired"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "line 1: is not JSON"),
+        ("[]", "line 1: has no custom_id"),
+        ('{"custom_id": 1}', "line 1: has no custom_id"),
+    ],
+)
+def test_a_file_that_is_no_batch_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("out.jsonl").write_text(content)
+    found = run_command(*write_job(tmp_path, 1)[3:], "--read-batch", "out.jsonl")
+    assert (found.returncode, found.stderr.count("\n")) == (2, 2)
+    assert said in found.stderr
+
+
+def test_a_batch_file_has_a_name_that_says_so(tmp_path: Path) -> None:
+    from goodgain.labelling.batch_files import write_batch
+    from goodgain.labelling.requests import Parameters
+
+    with pytest.raises(gg.InputError, match=r"ends in \.jsonl"):
+        write_batch([], tmp_path / "batch.txt", Parameters("m"))

@@ -1,0 +1,124 @@
+"""What is to be labelled: unjudged documents, each once, with the text that is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.labelling.documents import collect_documents
+from goodgain.labelling.texts import read_queries, read_texts
+from tests.support.tables import ROOT
+
+RUN = {"q": {"a": 3.0, "b": 2.0}, "p": {"a": 1.0}}
+OTHER = {"q": {"b": 3.0, "c": 2.0}}
+QUERIES = {"q": "who", "p": "what"}
+TEXTS = {"a": "text a", "b": "text b", "c": "text c"}
+
+
+def ids(found: tuple[pl.DataFrame, list[str]]) -> list[tuple[str, str]]:
+    return found[0].select("query_id", "doc_id").rows()
+
+
+def test_documents_of_several_runs_come_once() -> None:
+    found = collect_documents({"one": RUN, "other": OTHER}, QUERIES, texts=TEXTS)
+    assert ids(found) == [("p", "a"), ("q", "a"), ("q", "b"), ("q", "c")]
+    assert found[1] == ["one", "other"]
+    assert found[0].select("query", "text").row(0) == ("what", "text a")
+
+
+def test_judged_documents_are_left_out_and_null_labels_are_not_judged() -> None:
+    qrels = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [0, None]})
+    with pytest.warns(gg.GoodgainNotice, match="null"):
+        assert ids(collect_documents(RUN, QUERIES, texts=TEXTS, qrels=qrels)) == [("p", "a"), ("q", "b")]
+
+
+def test_a_sheet_gives_the_documents_without_a_grade(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text('query_id,doc_id,runs,first_iteration,title,url,snippet,grade\nq,a,1,1,T,U,"S, s",\nq,b,1,1,,,,3\n')
+    found, _ = collect_documents(path, QUERIES)
+    assert found.select("doc_id", "text").rows() == [("a", "Title: T\nUrl: U\nSnippet: S, s")]
+
+
+def test_results_give_their_documents_after_deduplication() -> None:
+    results = gg.deduplicate(gg.read_results(ROOT / "docs" / "web_search.jsonl")).frame
+    queries = dict.fromkeys(results["query_id"].unique(), "what")
+    found, _ = collect_documents(results, queries)
+    assert found.height == results["document"].drop_nulls().n_unique()
+    assert found["text"].null_count() == 0
+
+
+def test_a_depth_counts_results_of_every_iteration() -> None:
+    run = pl.DataFrame(
+        {"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "b", "c", "a"], "rank": [1, 2, 1, 2], "score": 1.0}
+    )
+    assert ids(collect_documents(run, QUERIES, texts=TEXTS, k=1)) == [("q", "a"), ("q", "c")]
+
+
+def test_texts_are_cut_at_the_stated_number_of_characters() -> None:
+    found, _ = collect_documents(RUN, QUERIES, texts={"a": "äöü€", "b": "abc"}, max_characters=3)
+    assert found.sort("query_id", "doc_id").select("text", "cut").rows() == [
+        ("äöü", True),
+        ("äöü", True),
+        ("abc", False),
+    ]
+
+
+def test_documents_without_a_text_are_counted_and_kept() -> None:
+    with pytest.warns(gg.GoodgainNotice, match="1 of 3 documents have no text to show"):
+        found, _ = collect_documents(RUN, QUERIES, texts={"a": "text a"})
+    assert found["text"].null_count() == 1
+
+
+def test_a_query_without_a_text_is_named() -> None:
+    with pytest.raises(gg.InputError, match="query 'p' has no text among the queries"):
+        collect_documents(RUN, {"q": "who"}, texts=TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.tsv", "q\twho\np\twhat\tthe thing\n"),
+        ("q.tsv", "query_id\ttext\nq\twho\r\np\twhat\tthe thing\r\n"),
+        ("q.jsonl", '{"query_id":"q","text":"who"}\n\n{"query_id":"p","text":"what","description":"the thing"}\n'),
+        ("q.csv", "query_id,query,description\nq,who,\np,what,the thing\n"),
+    ],
+)
+def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    found = read_queries(path)
+    assert found.rows() == [("q", "who", None), ("p", "what", "the thing")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("q.tsv", "q who\n", "line 1: has 1 fields"),
+        ("q.jsonl", "[1]\n", "line 1: is not an object"),
+        ("q.jsonl", "{\n", "line 1: is not JSON"),
+        ("q.jsonl", '{"id": "q", "text": "x"}\n', "needs the columns query_id and text"),
+        ("q.tsv", "q\t\n", "'q' has no text"),
+        ("q.tsv", "q\ta\nq\tb\n", "'q' has two texts"),
+        ("q.tsv", b"q\t\xff\n", "cannot be read"),
+        ("q.run", "q\ta\n", "ends in .tsv"),
+    ],
+)
+def test_tables_of_queries_that_cannot_be_read_are_one_sentence(
+    tmp_path: Path, name: str, content: Any, said: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(gg.InputError, match=said):
+        read_queries(path)
+
+
+def test_texts_are_read_from_a_file_and_a_frame(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"doc_id": doc, "text": text}) + "\n" for doc, text in TEXTS.items()))
+    assert read_texts(path).rows() == list(TEXTS.items())
+    assert read_texts(pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})).rows() == list(TEXTS.items())

@@ -1,0 +1,325 @@
+"""The measures that know documents without a grade: null where there is none, and the relations to others."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from random import Random
+
+import ir_measures
+import polars as pl
+import pytest
+import ranx
+
+import goodgain as gg
+from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+from tests.batches.test_large_files import in_blocks
+from tests.measures.test_hostless_measures import make_finite, write_text
+from tests.support import ranking_oracle
+from tests.support.command import run_command
+from tests.support.counts import how_many
+from tests.support.ranking_cases import BELOW_ZERO, FRACTIONAL, GRADED, WHOLE, RankedCase, make_case, parameters_of
+from tests.support.tables import ROOT
+
+CASE = make_finite(make_case(Random(8), queries=40, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
+CASE.scores["none_graded"] = {"x": 2.0, "y": 1.0}
+CASE.labels["none_graded"] = {"a": 2.0, "b": 0.0}
+NAMES = list(map(str, GRADED))
+
+
+def wanted(case: RankedCase) -> dict[str, list[float | None]]:
+    """The values of all judged queries in order, by the oracle."""
+    return {
+        str(m): [
+            ranking_oracle.value(str(m.__name__), parameters_of(m), case.scores.get(query, {}), case.labels[query])
+            for query in sorted(case.labels)
+        ]
+        for m in GRADED
+    }
+
+
+def check(found: gg.Scores) -> None:
+    """Values, means over the queries that have one, and their number are the oracle's."""
+    nulls = 0
+    for name, expected in wanted(CASE).items():
+        values = found.per_query.filter(measure=name).sort("query_id").get_column("value").to_list()
+        assert values == [None if value is None else pytest.approx(value, abs=1e-12) for value in expected], name
+        some = [value for value in expected if value is not None]
+        assert found[name] == pytest.approx(math.fsum(some) / len(some), abs=1e-12)
+        assert found.num_queries[name] == len(some)
+        nulls += len(expected) - len(some)
+    assert nulls > 20
+
+
+def test_values_nulls_and_means_are_the_oracles_in_memory_and_from_text(tmp_path: Path) -> None:
+    check(gg.evaluate(CASE.labels, CASE.scores, GRADED))
+    check(gg.evaluate(*write_text(CASE, tmp_path), NAMES))
+
+
+def test_large_files_of_text_are_scored_in_blocks(tmp_path: Path) -> None:
+    qrels, run = write_text(CASE, tmp_path)
+    check(gg.evaluate(qrels, in_blocks(run, block=300), NAMES))
+
+
+@pytest.mark.parametrize("engine", ["lazy polars", "duckdb"])
+def test_values_and_nulls_are_the_oracles_on_engines(engine: str) -> None:
+    frame = CASE.ranking.with_columns(iteration=1)
+    if engine == "duckdb":
+        connection = pytest.importorskip("duckdb").connect()
+        connection.register("run", frame.to_arrow())
+        check(gg.evaluate(CASE.labels, connection.table("run"), GRADED))
+    else:
+        check(gg.evaluate(CASE.labels, frame.lazy(), GRADED))
+
+
+def test_labels_by_iteration_decide_what_is_graded() -> None:
+    """Both documents of q are first found where they have no label; those of r where they have one."""
+    rows = [("q", "2", "a", 3), ("q", "1", "c", 1), ("r", "1", "a", 3), ("r", "2", "c", 1), ("z", "1", "a", 1)]
+    qrels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    run = pl.DataFrame({"query_id": ["q", "q", "r", "r"], "iteration": [1, 2, 1, 2], "doc_id": ["a", "c", "a", "c"]})
+    judged = gg.read_qrels(qrels, labels="iteration")
+    found = gg.evaluate(judged, run, "GradedP@2 GradedCG@2 Unjudged@2").per_query.get_column("value").to_list()
+    assert found == [None, None, 1, 1, 4, 0, 0, 0, 0]
+
+
+# --- What null means --------------------------------------------------------------------------------------------------
+
+GRADES = {
+    "graded": {"a": 1, "b": 0, "c": 3},
+    "none_graded": {"z": 1},
+    "never_searched": {"a": 2},
+    "nothing_good": {"a": 0},
+}
+RANKINGS = {
+    "graded": {"a": 3.0, "b": 2.0, "c": 1.0},
+    "none_graded": {"x": 3.0, "y": 2.0, "z": 1.0},
+    "nothing_good": {"a": 1.0},
+}
+ASKED = "GradedP@2 GradedAP@2 GradedRR@2 GradedCG@2 GradedDCG@2 GradednDCG@2"
+
+
+def values_of(query: str, measures: str = ASKED) -> list[float | None]:
+    found = gg.evaluate(GRADES, RANKINGS, measures).per_query.filter(query_id=query)
+    return found.get_column("value").to_list()
+
+
+def test_a_query_whose_first_k_documents_have_no_grade_has_no_value() -> None:
+    assert values_of("none_graded") == [None] * 6
+    assert None not in values_of("none_graded", "GradedP@3 GradedRR@3 GradednDCG@3")
+
+
+def test_a_judged_query_that_was_never_searched_is_0_so_that_skipping_does_not_pay() -> None:
+    assert values_of("never_searched") == [0] * 6
+
+
+def test_a_query_with_grades_and_nothing_relevant_is_0() -> None:
+    assert values_of("nothing_good") == [0] * 6
+
+
+def test_the_ideal_is_that_of_the_first_k_of_the_ranking_or_of_all_judged_documents() -> None:
+    """Gains 1, 0, 3 at k = 2: the example of the definition."""
+    forms = "GradednDCG@2 GradednDCG(ideal='ranking')@2 GradednDCG(ideal='judged')@2"
+    assert values_of("graded", forms) == pytest.approx([1, 0.2754, 0.2754], abs=1e-4)
+
+
+def test_documents_without_a_grade_keep_their_rank_and_are_left_out_of_the_precision() -> None:
+    qrels, run = {"q": {"b": 1, "d": 0, "e": 2}}, {"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}}
+    found = gg.evaluate(qrels, run, "GradedP@5 GradedRR@5 GradedAP@5 GradedCG@5 GradedDCG@5")
+    wanted = [2 / 3, 1 / 2, (1 / 2 + 2 / 5) / 2, 3, 1 / math.log2(3) + 2 / math.log2(6)]
+    assert list(found.means.values()) == pytest.approx(wanted)
+
+
+def test_a_null_label_and_an_absent_one_are_the_same() -> None:
+    null = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [None, 1.0]})
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    with pytest.warns(gg.GoodgainNotice, match="1 row with a null relevance"):
+        found = gg.evaluate(null, run, ASKED).mean()
+    assert found == gg.evaluate({"q": {"b": 1}}, run, ASKED).mean()
+
+
+def test_where_no_query_has_a_value_the_mean_is_null_and_a_notice_says_why() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@1: no query has a document with a grade"):
+        found = gg.evaluate({"q": {"a": 1}}, {"q": {"x": 1.0}}, "GradedP@1")
+    assert found.means == {"GradedP@1": None}
+    assert found.mean(how="geometric") == {"GradedP@1": None}
+
+
+def test_a_geometric_mean_is_over_the_queries_with_a_value() -> None:
+    found = gg.evaluate(GRADES, RANKINGS, "GradedP@2")
+    assert found.mean(how="geometric")["GradedP@2"] == pytest.approx((0.5 * 1e-5 * 1e-5) ** (1 / 3))
+
+
+@pytest.mark.parametrize("name", ["GradedP", "GradedRR(rel=0)@3", "GradednDCG(ideal='all')@3", "GradedCG(rel=1)@3"])
+def test_what_they_do_not_take_is_an_error(name: str) -> None:
+    with pytest.raises(gg.MeasureError, match=r"needs the parameter cutoff|cannot be taken|has no parameter"):
+        gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, name)
+
+
+# --- Relations --------------------------------------------------------------------------------------------------------
+
+
+def make_graded(random: Random, *, share: float) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    """Queries whose rankings have this share of graded documents; no scores tie."""
+    run = {f"q{q}": {f"d{d}": random.random() for d in range(random.randint(10, 30))} for q in range(60)}
+    qrels = {q: {d: random.choice(WHOLE) for d in docs if random.random() < share} for q, docs in run.items()}
+    return {q: {"missing": 1} | docs for q, docs in qrels.items()}, run
+
+
+@pytest.mark.parametrize("seed", range(how_many(3, full=30)))
+def test_gradedrr_is_rr_wherever_it_is_not_null(seed: int) -> None:
+    qrels, run = make_graded(Random(seed), share=0.3)
+    ours = gg.evaluate(qrels, run, "GradedRR@3 GradedRR(rel=2)@10").per_query
+    theirs = {
+        (one.query_id, f"Graded{one.measure}"): one.value
+        for one in ir_measures.iter_calc([ir_measures.RR @ 3, ir_measures.RR(rel=2) @ 10], qrels, run)
+    }
+    compared = [abs(value - theirs[q, name]) for q, name, value in ours.iter_rows() if value is not None]
+    assert 60 < len(compared) < 120
+    assert max(compared) <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(how_many(3, full=30)))
+def test_p_ap_and_ndcg_are_the_classic_ones_where_all_is_graded_and_found(seed: int) -> None:
+    random = Random(seed)
+    run, qrels = {}, {}
+    for q in range(60):
+        docs = [f"d{d}" for d in range(random.randint(10, 30))]
+        run[f"q{q}"] = {doc: -float(rank) for rank, doc in enumerate(docs)}
+        qrels[f"q{q}"] = {doc: random.choice(WHOLE) if rank < 10 else 0 for rank, doc in enumerate(docs)}
+    ours = gg.evaluate(qrels, run, "GradedP@10 GradedAP@10 GradednDCG@10 GradednDCG(ideal='judged')@10").per_query
+    classic = [ir_measures.P @ 10, ir_measures.AP @ 10, ir_measures.nDCG @ 10]
+    theirs = {(one.query_id, str(one.measure)): one.value for one in ir_measures.iter_calc(classic, qrels, run)}
+    for q, name, value in ours.iter_rows():
+        assert value == pytest.approx(theirs[q, name.removeprefix("Graded").replace("(ideal='judged')", "")], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("folder", "theirs", "ours"),
+    [("linear_gain", "dcg@5", "GradedDCG@5"), ("products", "dcg_burges@3", "GradedDCG(dcg='exp-log2')@3")],
+)
+def test_dcg_is_what_ranx_gave_for_the_worked_examples(folder: str, theirs: str, ours: str) -> None:
+    path = ROOT / "qrels_examples" / folder
+    stored = json.loads((path / "expected.json").read_text(encoding="utf-8"))
+    for run, of in stored.items():
+        assert gg.evaluate(path / "qrels.txt", path / run, ours)[ours] == pytest.approx(of["seen"][theirs], abs=1e-12)
+
+
+@pytest.mark.slow  # ranx compiles
+@pytest.mark.parametrize("seed", range(how_many(1, full=10)))
+def test_dcg_is_that_of_ranx_where_all_is_graded(seed: int) -> None:
+    qrels, run = make_graded(Random(seed), share=1.0)
+    found = gg.evaluate(qrels, run, "GradedDCG@7 GradedDCG(dcg='exp-log2')@7").mean()
+    theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), ["dcg@7", "dcg_burges@7"])
+    assert list(found.values()) == pytest.approx(list(theirs.values()), abs=1e-12)
+
+
+# --- Hosts and outputs ------------------------------------------------------------------------------------------------
+
+
+def test_in_ir_measures_a_null_is_nan_and_the_mean_is_over_the_rest() -> None:
+    """Left out, ir_measures would put 0 in its place."""
+    measures = [gg.GradedP @ 2, ir_measures.P @ 2, gg.SRR]
+    found = {(one.query_id, one.measure): one.value for one in ir_measures.iter_calc(measures, GRADES, RANKINGS)}
+    assert math.isnan(found["none_graded", measures[0]])
+    assert sum(math.isnan(value) for value in found.values()) == 1
+    for asked in (measures, measures[:1]):
+        means = ir_measures.calc_aggregate(asked, GRADES, RANKINGS)
+        assert means[measures[0]] == gg.evaluate(GRADES, RANKINGS, "GradedP@2")["GradedP@2"] == pytest.approx(0.5 / 3)
+    with pytest.warns(gg.GoodgainNotice, match="no query has a document with a grade"):
+        means = ir_measures.calc_aggregate(measures[:1], {"q": {"a": 1}}, {"q": {"x": 1.0}})
+    assert math.isnan(means[measures[0]])
+
+
+def test_pyterrier_shows_nan_and_never_a_mean_with_0_for_null() -> None:
+    """It averages by itself; its values of queries have NaN, which pandas leaves out of a mean."""
+    pt = pytest.importorskip("pyterrier")
+    frame = pl.DataFrame(
+        [(query, doc, score) for query, docs in RANKINGS.items() for doc, score in docs.items()],
+        schema=["qid", "docno", "score"],
+        orient="row",
+    ).to_pandas()
+    labels = [(query, doc, label) for query, docs in GRADES.items() for doc, label in docs.items()]
+    qrels = pl.DataFrame(labels, schema=["qid", "docno", "label"], orient="row").to_pandas()
+    topics = qrels[["qid"]].drop_duplicates().assign(query="any")
+    asked = ([pt.Transformer.from_df(frame)], topics, qrels, [gg.GradedP @ 2])
+    assert math.isnan(pt.Experiment(*asked)["GradedP@2"].item())
+    values = pt.Experiment(*asked, perquery=True).set_index("qid")["value"]
+    assert math.isnan(values["none_graded"])
+    assert values.mean() == pytest.approx(0.5 / 3)
+
+
+def test_pytrec_eval_refuses_them() -> None:
+    with pytest.raises(ValueError, match=r"(?i)unsupported"):
+        RelevanceEvaluator(GRADES, {"graded_p_2"})
+
+
+@pytest.mark.slow  # ranx compiles
+@pytest.mark.parametrize("name", ["graded_p@2", "gradedp@2", "GradedP@2"])
+def test_ranx_refuses_them(name: str) -> None:
+    with pytest.raises(ValueError, match=r"(?i)not supported"):
+        ranx.evaluate(ranx.Qrels(GRADES), ranx.Run(RANKINGS), name, make_comparable=True)
+
+
+OTHER = RANKINGS | {"none_graded": {"z": 1.0}, "graded": {"b": 2.0, "a": 1.0}}
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_compare_leaves_out_and_counts_pairs_with_a_null_on_either_side() -> None:
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2: 1 query left out of its rows"):
+        found = gg.compare(GRADES, {"one": RANKINGS, "other": OTHER}, "GradedP@2 GradedP@1 P@2")
+    rows = {row["measure"]: row for row in found.pairs.to_dicts()}
+    assert {name: row["queries"] for name, row in rows.items()} == {"GradedP@2": 3, "GradedP@1": 3, "P@2": 4}
+    assert rows["GradedP@2"]["mean"] == pytest.approx(0.5 / 3)
+    assert rows["GradedP@1"]["difference"] == pytest.approx(-1 / 3)
+    assert found.means.filter(measure="GradedP@2").get_column("queries").to_list() == [3, 3]
+    nulls = found.values.filter(pl.col("value").is_null())
+    assert nulls.select("query_id", "measure", "system").rows() == [
+        ("none_graded", "GradedP@2", "one"),
+        ("none_graded", "GradedP@1", "one"),
+    ]
+    assert "| GradedP@2 ↑ (3 queries) |" in found.to_text("markdown")
+    assert "| P@2 ↑ |" in found.to_text("markdown")
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2: (4|3) queries left out"):
+        none = gg.compare(GRADES, {"one": RANKINGS, "other": {q: {"u": 1.0} for q in GRADES}}, "GradedP@2")
+    assert none.pairs.select("queries", "verdict").row(0) == (0, None)
+
+
+def test_a_null_stays_null_in_every_output(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "ungraded"
+    arguments = ["evaluate", folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2", "-q"]
+    done = run_command(*arguments)
+    assert "none_graded\tGradedP@2\t–\n" in done.stdout
+    assert "all\tGradedP@2\t0.3750\n" in done.stdout
+    assert "without_value=GradedP@2:1 " in done.stderr
+    lines = [json.loads(line) for line in run_command(*arguments, "-o", "jsonl").stdout.splitlines()]
+    assert {"query_id": "none_graded", "measure": "GradedP@2", "value": None} in lines
+    assert {"query_id": "all", "measure": "GradedP@2", "value": 0.375, "queries": 4} in lines
+    assert {"query_id": "all", "measure": "P@2", "value": 0.2} in lines
+    table = run_command(*arguments, "-o", "table").stdout
+    assert "0.3750 (4)" in table
+    assert "(n): the mean is over the n queries that have a value." in table
+    scores = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2")
+    assert (scores.num_queries, scores["GradedP@2"]) == ({"GradedP@2": 4, "P@2": 5}, 0.375)
+
+
+#: The table of the folder's README: measure -> gains, never_searched, none_graded, nothing_good, sparse.
+WORKED = {
+    "GradedP@2": (1 / 2, 0, None, 0, 1),
+    "GradedAP@2": (1, 0, None, 0, 1 / 2),
+    "GradedRR@2": (1, 0, None, 0, 1 / 2),
+    "GradedCG@2": (1, 0, None, 0, 1),
+    "GradedDCG@2": (1, 0, None, 0, 1 / math.log2(3)),
+    "GradednDCG@2": (1, 0, None, 0, 1 / math.log2(3)),
+    "GradednDCG(ideal='ranking')@2": (1 / (3 + 1 / math.log2(3)), 0, None, 0, 1 / (1 + 2 * math.log2(3))),
+    "GradedP@5": (2 / 3, 0, 1, 0, 2 / 3),
+    "GradedRR@5": (1, 0, 1 / 3, 0, 1 / 2),
+    "GradedAP@5": ((1 + 2 / 3) / 2, 0, 1 / 3, 0, (1 / 2 + 2 / 5) / 2),
+}
+
+
+@pytest.mark.parametrize("measure", WORKED)
+def test_the_case_worked_by_hand(measure: str) -> None:
+    folder = ROOT / "qrels_examples" / "ungraded"
+    found = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", measure).per_query.get_column("value").to_list()
+    assert found == [None if value is None else pytest.approx(value) for value in WORKED[measure]]

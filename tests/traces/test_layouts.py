@@ -1,0 +1,136 @@
+"""Every layout of tool outputs gives back what was written in it, whole or damaged, and has its row in the docs."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.errors import InputError
+from goodgain.traces.tool_outputs.layout import Layout
+from goodgain.traces.tool_outputs.layouts import LAYOUTS
+from goodgain.traces.tool_outputs.notations import NOTATIONS
+from goodgain.traces.tool_outputs.readers import Outcome, read_output
+from goodgain.traces.tool_outputs.shapes import HIT_SHAPES, OBJECT_SHAPES
+from goodgain.traces.tool_outputs.wrappers import LIST_KEYS
+from tests.support.counts import how_many
+
+from .layout_writers import WRITERS, make_pages
+from .mutations import mutated
+
+EVERY: dict[str, Layout[Any, Any]] = {
+    layout.name: layout for layout in (*LAYOUTS, *NOTATIONS, *OBJECT_SHAPES, *HIT_SHAPES)
+}
+DOCS_PAGE = Path(__file__).parents[2] / "docs" / "traces" / "tool_outputs.md"
+
+
+def test_every_layout_has_a_name_of_its_own_and_a_writer() -> None:
+    assert len(EVERY) == len(LAYOUTS) + len(NOTATIONS) + len(OBJECT_SHAPES) + len(HIT_SHAPES)
+    assert EVERY.keys() == WRITERS.keys()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_example_of_a_layout_is_two_results(name: str) -> None:
+    outcome = read_output(EVERY[name].example, "here")
+    assert (outcome.status, len(outcome.results), outcome.unread) == ("ok", 2, 0)
+    first, second = outcome.results
+    keeps = WRITERS[name][1]
+    for field, values in {
+        "url": ("https://a.example/1", "https://b.example/2"),
+        "title": ("On dunes", "On lakes"),
+        "snippet": ("Sand that moves.", "Water that stays."),
+    }.items():
+        found = (getattr(first, field), getattr(second, field))
+        assert found == values or found == (None, None)
+        assert found == values or field not in keeps or name == "document elements"
+
+
+def _normalise(text: str | None, *, lines: bool) -> str | None:
+    """A snippet without the indentation of its lines, which lists add."""
+    return "\n".join(line.strip() for line in text.splitlines()) if text and lines else text
+
+
+def _fields(outcome: Outcome, keeps: tuple[str, ...]) -> list[tuple[str | None, ...]]:
+    return [tuple(_normalise(getattr(r, name), lines=name == "snippet") for name in keeps) for r in outcome.results]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_written_in_a_layout_is_read_from_it(name: str) -> None:
+    chance = random.Random(name)
+    write, keeps = WRITERS[name]
+    for _ in range(how_many(30, full=1_000)):
+        pages = make_pages(chance)
+        output = write(pages)
+        wanted = [tuple(getattr(page, field) for field in keeps) for page in pages]
+        for given in (
+            (output, {"result": output}) if isinstance(output, str) else (output, json.dumps(output), str(output))
+        ):
+            outcome = read_output(given, "here")
+            assert (outcome.status, outcome.unread) == ("ok", 0), given
+            assert _fields(outcome, keeps) == wanted, given
+            assert [result.rank for result in outcome.results] == list(range(1, len(pages) + 1))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_damaged_output_is_read_to_results_or_said_to_be_unreadable(name: str) -> None:
+    chance = random.Random(name)
+    write, _ = WRITERS[name]
+    seen = set()
+    for _ in range(how_many(30, full=1_000)):
+        output = write(make_pages(chance, most=3))
+        text = output if isinstance(output, str) else json.dumps(output)
+        damaged = mutated(text.encode(), chance)[0].decode("utf-8", "replace")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                outcome = read_output(damaged, "here")
+            except InputError as error:
+                assert "\n" not in str(error) and len(str(error)) < 2000
+                continue
+        seen.add(outcome.status)
+        assert outcome.status != "empty" or not outcome.results
+        # What is lost is an address or a line of a page: never all results, in silence.
+        assert outcome.status != "empty" or "https://" not in damaged or _is_list_emptied(damaged), damaged
+    assert "ok" in seen
+
+
+def _is_list_emptied(text: str) -> bool:
+    """Whether the damage put an empty list in the place of the results."""
+    return "[]" in text
+
+
+# The page of the docs
+
+
+def _describe(layout: Layout[Any, Any]) -> str:
+    """The part of the page that a layout gets."""
+    shown = layout.example.replace("\ue200", "").replace("\ue202", "").replace("\ue201", "")
+    fence = "````" if "```" in shown else "```"
+    return f"### {layout.name[0].upper()}{layout.name[1:]}\n\nWritten by: {layout.written_by}.\n\n{fence}\n{shown}\n{fence}\n"
+
+
+def _make_parts() -> str:
+    keys = ", ".join(f"`{key}`" for key in LIST_KEYS)
+    under = f"## Lists under a key\n\nThe best first, compared without case and signs: {keys}.\n\n"
+    titles = {"Text": LAYOUTS, "Values in text": NOTATIONS, "Objects": OBJECT_SHAPES, "Lists of objects": HIT_SHAPES}
+    return under + "\n".join(f"## {title}\n\n" + "\n".join(map(_describe, group)) for title, group in titles.items())
+
+
+_MARK = "<!-- The rest of this page is written by `python -m tests.traces.test_layouts`. -->\n\n"
+
+
+def test_the_page_lists_every_layout_as_it_is_declared() -> None:
+    assert DOCS_PAGE.read_text(encoding="utf-8").partition(_MARK)[2] == _make_parts(), (
+        "write the layouts into docs/traces/tool_outputs.md: python -m tests.traces.test_layouts"
+    )
+
+
+if __name__ == "__main__":
+    kept = DOCS_PAGE.read_text(encoding="utf-8").partition(_MARK)[0]
+    DOCS_PAGE.write_text(kept + _MARK + _make_parts(), encoding="utf-8")
+    print(f"{DOCS_PAGE} written", file=sys.stderr)

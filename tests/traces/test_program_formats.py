@@ -1,0 +1,325 @@
+"""What single formats of agents' programs and frameworks do that others do not."""
+
+# ruff: noqa: E501  # logs are easier to read an item a line
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from goodgain.errors import GoodgainNotice, InputError
+from goodgain.traces import Summary, formats, read_traces
+
+from .conftest import by_iteration
+from .logs import docs
+from .story import Call, Story, Turn, conversation
+
+Json = Any
+
+_USER = {"role": "user", "content": "What?"}
+_PAGE = {"url": "https://a.example", "title": "A"}
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a value as JSON, a list of values as JSON Lines, or text, under a name."""
+
+    def write(value: Json, name: str = "log.json") -> Path:
+        path = tmp_path / name
+        if isinstance(value, list) and name.endswith(".jsonl"):
+            value = "\n".join(map(json.dumps, value))
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+        return path
+
+    return write
+
+
+# Claude Code
+
+
+def _line(uuid: str, parent: str | None, kind: str, content: Json, message_id: str = "", **fields: Json) -> Json:
+    message = {"role": kind, "content": content} | ({"id": message_id} if message_id else {})
+    return {"uuid": uuid, "parentUuid": parent, "sessionId": "s", "type": kind, "message": message, **fields}
+
+
+def _use(call_id: str, name: str = "WebSearch") -> list[Json]:
+    return [{"type": "tool_use", "id": call_id, "name": name, "input": {"query": "q"}}]
+
+
+def _answer(call_id: str, *urls: str) -> Json:
+    links = json.dumps([{"title": "T", "url": url} for url in urls])
+    text = f'Web search results for query: "q"\n\nLinks: {links}\n\nSee [x](https://x.example).'
+    return [{"type": "tool_result", "tool_use_id": call_id, "content": text}]
+
+
+def test_claude_code_a_line_whose_parent_is_not_in_the_log_follows_the_line_before_with_a_notice(
+    save: Callable[..., Path],
+) -> None:
+    lines = [_line("u1", None, "user", "?"), _line("u2", "u1", "assistant", _use("c1"), "m1"),
+             _line("u3", "u2", "user", _answer("c1", "u:1")), _line("u5", "u4", "assistant", _use("c2"), "m2"),
+             _line("u6", "u5", "user", _answer("c2", "u:2"))]  # fmt: skip
+    with pytest.warns(GoodgainNotice, match="whose parentUuid is missing or names no line"):
+        assert by_iteration(read_traces(save(lines, "log.jsonl"))) == [["u:1"], ["u:2"]]
+
+
+def test_claude_code_the_last_line_alone_is_refused(save: Callable[..., Path]) -> None:
+    result = {"type": "result", "subtype": "success", "session_id": "s", "num_turns": 3, "result": "So."}
+    with pytest.raises(InputError, match="--output-format stream-json --verbose"):
+        read_traces(save(result))
+
+
+def test_claude_code_the_lines_of_a_subagent_alone_are_a_system_of_its_own(save: Callable[..., Path]) -> None:
+    side = {"isSidechain": True, "agentId": "a1"}
+    lines = [_line("u1", None, "user", "look", **side), _line("u2", "u1", "assistant", _use("c1"), "m1", **side),
+             _line("u3", "u2", "user", _answer("c1", "u:1"), **side)]  # fmt: skip
+    results = read_traces(save(lines, "agent-a1.jsonl"))
+    assert results.select("query_id", "system", "url").rows() == [("s", "subagent a1", "u:1")]
+    main = [_line("m1", None, "user", "?"), _line("m2", "m1", "assistant", [{"type": "text", "text": "So."}], "m")]
+    with pytest.raises(InputError, match=r"line 4: search of a subagent .* no search was found"):
+        read_traces(save([*main, *lines], "session.jsonl"))
+
+
+def test_claude_code_a_call_that_went_on_in_the_background_is_unrecorded(save: Callable[..., Path]) -> None:
+    detached = {"toolUseResult": {"detachedToolCall": True}}
+    lines = [_line("u1", None, "user", "?"), _line("u2", "u1", "assistant", _use("c1"), "m1"),
+             _line("u3", "u2", "user", [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}], **detached)]  # fmt: skip
+    with pytest.raises(InputError, match="went on in the background"):
+        read_traces(save(lines, "log.jsonl"))
+
+
+# Vercel AI SDK
+
+
+def _ui(*parts: Json) -> list[Json]:
+    return [{"role": "user", "parts": [{"type": "text", "text": "?"}]}, {"role": "assistant", "parts": list(parts)}]
+
+
+def test_vercel_hosted_searches_count_by_what_they_did(save: Callable[..., Path]) -> None:
+    def hosted(number: int, kind: str, **output: Json) -> Json:
+        call = {"type": "tool-web_search", "toolCallId": f"c{number}", "state": "output-available", "input": {}}
+        return {**call, "providerExecuted": True, "output": {"action": {"type": kind}, **output}}
+
+    sources = [{"type": "url", "url": "u:1"}, {"type": "api", "name": "weather"}]
+    log = _ui(hosted(1, "search", sources=sources), hosted(2, "openPage"))
+    assert by_iteration(read_traces(save(log))) == [["u:1", "weather"]]
+    cited = {"type": "source-url", "sourceId": "s", "url": "u:2", "title": "T"}
+    path = save(_ui(hosted(1, "search"), cited))
+    with pytest.raises(InputError, match="citations=True"):
+        read_traces(path)
+    assert by_iteration(read_traces(path, citations=True)) == [["u:2"]]
+    assert by_iteration(read_traces(save(_ui(cited, {"type": "text", "text": "So."})), citations=True)) == [["u:2"]]
+
+
+@pytest.mark.parametrize(("state", "searched"), [("output-denied", False), ("input-available", True)])
+def test_vercel_a_denied_call_was_not_run_and_an_open_one_is_unrecorded(
+    save: Callable[..., Path], state: str, searched: bool
+) -> None:
+    call = {"type": "dynamic-tool", "toolName": "search", "toolCallId": "c1", "state": state, "input": {}}
+    results = read_traces(save(_ui(call)), unrecorded="empty")
+    assert results["iteration"].to_list() == [1 if searched else 0]
+
+
+# Messages in wrappers, and one a line
+
+
+def _chat(name: str) -> list[Json]:
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    answer = {"role": "tool", "tool_call_id": "c1", "content": json.dumps(docs(name))}
+    return [_USER, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
+
+
+@pytest.mark.parametrize("key", ["traj", "history", "completion", "message_history", "conversation", "rollout"])
+def test_messages_are_found_under_the_keys_that_logs_keep_them_in(save: Callable[..., Path], key: str) -> None:
+    path = save([{"note": 1, key: _chat("d1")}, {"note": 2, key: _chat("d2")}], "log.jsonl")
+    results = read_traces(path)
+    assert [by_iteration(results, name) for name in ("log-1", "log-2")] == [[["d1"]], [["d2"]]]
+
+
+def test_a_prompt_beside_a_completion_comes_before_it(save: Callable[..., Path]) -> None:
+    prompt, completion = _chat("d1"), [_USER, {"role": "assistant", "content": "So."}]
+    results = read_traces(save({"prompt": prompt, "completion": completion}), turns="all")
+    assert [by_iteration(results, f"log_{turn}") for turn in (1, 2)] == [[["d1"]], []]
+
+
+def test_messages_one_a_line_are_one_conversation(save: Callable[..., Path]) -> None:
+    path = save(_chat("d1"), "log.jsonl")
+    assert read_traces(path).select("query_id", "doc_id").rows() == [("log", "d1")]
+    assert read_traces(path, jobs=2).equals(read_traces(path))
+
+
+def test_sharegpt_speakers_are_roles(save: Callable[..., Path]) -> None:
+    turns = [
+        {"from": "human", "value": "?"},
+        {"from": "gpt", "value": '<tool_call>{"name": "search", "arguments": {}}</tool_call>'},
+        {"from": "observation", "value": f"<tool_response>{json.dumps(docs('d1'))}</tool_response>"},
+        {"from": "gpt", "value": "So."},
+    ]
+    assert by_iteration(read_traces(save({"conversations": turns}))) == [["d1"]]
+
+
+# OpenAI Agents
+
+
+def test_agents_tables_may_have_any_name_and_other_databases_are_refused(tmp_path: Path) -> None:
+    items = [_USER, {"type": "function_call", "call_id": "c1", "name": "search", "arguments": "{}"},
+             {"type": "function_call_output", "call_id": "c1", "output": json.dumps(docs("d1"))}]  # fmt: skip
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute('CREATE TABLE "my ""own" (id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT)')
+        rows = [(7, json.dumps(item)) for item in items]
+        database.executemany('INSERT INTO "my ""own" (session_id, message_data) VALUES (?, ?)', rows)
+    assert read_traces(path).select("query_id", "doc_id").rows() == [("7", "d1")]
+    assert not list(tmp_path.glob("x.db-*"))
+    other = tmp_path / "y.db"
+    with closing(sqlite3.connect(other)) as database, database:
+        database.execute("CREATE TABLE t (a TEXT)")
+    with pytest.raises(InputError, match="it looks like an SQLite database"):
+        read_traces(other)
+    with pytest.raises(InputError, match="expected one table with the columns message_data, session_id, found none"):
+        read_traces(other, format="openai_agents")
+
+
+# Strands
+
+
+def test_strands_a_session_s_folder_is_read_in_the_order_of_its_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "session_s7" / "agents" / "agent_a" / "messages"
+    folder.mkdir(parents=True)
+    (tmp_path / "session_s7" / "session.json").write_text("{}")
+    messages: list[Json] = [{"role": "user", "content": [{"text": "?"}]}]
+    for number in range(6):  # message_10 comes after message_9
+        messages.append({"role": "assistant", "content": [{"toolUse": {"toolUseId": f"t{number}", "name": "search"}}]})
+        result = {"toolUseId": f"t{number}", "content": [{"json": docs(f"d{number}")}]}
+        messages.append({"role": "user", "content": [{"toolResult": result}]})
+    for number, message in enumerate(messages):
+        record = {"message": message, "message_id": number, "redact_message": None}
+        (folder / f"message_{number}.json").write_text(json.dumps(record))
+    for path in (tmp_path / "session_s7", tmp_path, folder, folder / "message_3.json"):
+        results = read_traces(path)
+        assert by_iteration(results, "s7") == [[f"d{number}"] for number in range(6)]
+        assert set(results["system"]) == {"a"}
+
+
+# Spans
+
+
+def test_phoenix_tables_as_csv_are_refused_with_what_to_do(save: Callable[..., Path]) -> None:
+    text = "name,span_kind,context.span_id,context.trace_id\nagent,AGENT,01,02\n"
+    with pytest.raises(InputError, match=r"as CSV, .*save it as Parquet"):
+        read_traces(save(text, "spans.csv"))
+
+
+def test_a_table_that_no_format_claims_is_refused_with_what_it_looks_like(tmp_path: Path) -> None:
+    pl.DataFrame({"a": [1], "b": ["x"]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="it looks like a table with the columns a, b"):
+        read_traces(tmp_path / "t.parquet")
+
+
+def test_mlflow_2_names_its_ids_and_times_otherwise(save: Callable[..., Path]) -> None:
+    def span(number: int, kind: str, **attributes: Json) -> Json:
+        context = {"trace_id": f"0x{1:032x}", "span_id": f"0x{number:016x}"}
+        record = {"name": "web_search", "context": context, "parent_id": None if number == 1 else f"0x{1:016x}"}
+        given = {"mlflow.spanType": json.dumps(kind), **attributes}
+        return {**record, "start_time": 10**18 + number, "status_code": "OK", "attributes": given}
+
+    spans = [span(1, "CHAIN"), span(2, "UNKNOWN", **{"mlflow.spanOutputs": json.dumps([_PAGE])})]
+    info = {"request_id": "r", "request_metadata": {}, "tags": [{"key": "query_id", "value": "q7"}]}
+    results = read_traces(save({"info": info, "data": {"spans": spans}}))
+    assert by_iteration(results, "q7") == [["https://a.example"]]
+
+
+def test_langfuse_lists_of_traces_with_ids_only_are_refused(save: Callable[..., Path]) -> None:
+    path = save({"data": [{"id": "t", "observations": ["o1", "o2"]}], "meta": {}})
+    with pytest.raises(InputError, match="get each trace, or export the observations"):
+        read_traces(path, format="langfuse")
+
+
+# Gemini, Codex
+
+
+def test_gemini_queries_without_chunks_are_unrecorded_and_empty_grounding_is_no_search(
+    save: Callable[..., Path],
+) -> None:
+    answer = {"content": {"role": "model", "parts": [{"text": "So."}]}}
+    path = save({"candidates": [{**answer, "groundingMetadata": {"webSearchQueries": ["q"]}}]})
+    with pytest.raises(InputError, match="queries and no groundingChunks"):
+        read_traces(path)
+    assert by_iteration(read_traces(save({"candidates": [{**answer, "groundingMetadata": {}}]}))) == []
+
+
+def test_codex_items_that_were_started_and_never_completed_are_unrecorded(save: Callable[..., Path]) -> None:
+    call = {
+        "id": "i1",
+        "type": "mcp_tool_call",
+        "server": "s",
+        "tool": "search",
+        "arguments": {},
+        "status": "in_progress",
+    }
+    path = save([{"type": "thread.started", "thread_id": "t"}, {"type": "item.started", "item": call}], "log.jsonl")
+    with pytest.raises(InputError, match="'mcp__s__search' was made, but what it returned is not in the log"):
+        read_traces(path)
+
+
+def test_codex_a_rollout_of_2025_has_items_without_a_payload(save: Callable[..., Path]) -> None:
+    lines = [{"id": "s1", "timestamp": "now", "instructions": None}, {"record_type": "state"},
+             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>"}]},
+             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "?"}]},
+             {"type": "function_call", "call_id": "c1", "name": "search", "arguments": "{}"},
+             {"type": "function_call_output", "call_id": "c1", "output": json.dumps(docs("d1"))}]  # fmt: skip
+    assert read_traces(save(lines, "log.jsonl")).select("query_id", "turn", "doc_id").rows() == [("s1", 1, "d1")]
+
+
+# Tags
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [("<|begin_search_result|>A summary.<|end_search_result|>", "unrecorded"), ("", "unrecorded"),
+     ("<|begin_search_result|>\nYou have searched this query. Refer to it.\n<|end_search_result|>", "error")],
+)  # fmt: skip
+def test_tags_what_search_o1_did_not_log_is_unrecorded_and_a_refused_search_failed(
+    save: Callable[..., Path], found: str, status: str
+) -> None:
+    text = f"Hm. <|begin_search_query|>a<|end_search_query|>{found} So \\boxed{{x}}"
+    results = read_traces(save([{"id": 7, "Output": text}]), unrecorded="empty")
+    assert results.select("query_id", "status").rows() == [("7", status)]
+
+
+def test_tags_in_the_program_s_notes_are_no_calls(save: Callable[..., Path]) -> None:
+    note = "My previous action is invalid. If I want to search, I should put the query between <search> and </search>. Let me try again."
+    text = f'{note}<search>a</search><information>Doc 1(Title: "A") t</information><answer>x</answer>'
+    assert by_iteration(read_traces(save({"id": "cmpl-1", "output": text}))) == [["A"]]
+
+
+# All
+
+
+@pytest.mark.parametrize("form", sorted(formats()))
+@pytest.mark.parametrize(
+    "log", ["[" * 998 + "]" * 998, '{"data":[' * 498 + "]}" * 498, '{"traces":[' * 498 + "]}" * 498]
+)
+def test_logs_nested_a_thousand_deep_are_an_error_and_no_crash(save: Callable[..., Path], form: str, log: str) -> None:
+    with pytest.raises(InputError, match=r"log\.json"):
+        read_traces(save(log), format=form)
+
+
+def test_a_folder_of_many_formats_is_read_and_the_summary_counts_each(tmp_path: Path) -> None:
+    from .logs import WRITERS
+
+    for name in ("claude_code", "gemini", "mcp", "autogen", "langsmith"):
+        writer, file_name = WRITERS[name]
+        story = Story([Turn([[Call(docs(name))]])]) if name == "mcp" else conversation()
+        (tmp_path / f"{name}{Path(file_name).suffix}").write_text(writer(story))
+    seen: list[Summary] = []
+    read_traces(tmp_path, report=seen.append, query_id=lambda trace: trace.at, iteration="step")
+    assert dict(seen[0].formats) == dict.fromkeys(("claude_code", "gemini", "mcp", "autogen", "langsmith"), 1)
+    assert "traces by format: " in str(seen[0])
