@@ -32,7 +32,7 @@ def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown:
     said = r"1 of 2 URLs without a judgment that were looked at.* in the run, .*query q.*goodgain convert old=.*--with"
     with pytest.warns(gg.GoodgainNotice, match=said) as told:
         assert gg.evaluate(qrels, run, "CG").mean() == {"CG": 0.0}
-    assert f"({shown} in the run, {judged} in the qrels, query q)" in str(told[0].message)
+    assert any(f"({shown} in the run, {judged} in the qrels, query q)" in str(one.message) for one in told)
     with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):
         gg.ledger(qrels, run)
 
@@ -78,7 +78,8 @@ def _write(folder: Path, queries: int) -> tuple[Path, Path]:
 def _told(qrels: object, run: object) -> str:
     with pytest.warns(gg.GoodgainNotice, match="another spelling") as told:
         gg.evaluate(qrels, run, "CG")
-    return str(told[0].message)
+    (said,) = {str(one.message) for one in told if "another spelling" in str(one.message)}
+    return said
 
 
 def test_of_a_large_run_a_sample_is_looked_at(tmp_path: Path) -> None:
