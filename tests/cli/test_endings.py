@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import COMMAND
-from tests.support.counts import how_many
+from tests.support.counts import how_many, some_of
 from tests.support.tables import ROOT
 from tests.traces.logs import conversation, openai_chat
 
@@ -57,13 +57,15 @@ def check_sentence(done: subprocess.CompletedProcess[bytes], status: int) -> str
 
 
 @pytest.mark.parametrize("name", list(PRINTING)[: how_many(1, full=len(PRINTING))])
-@pytest.mark.parametrize(("shell", "reason"), [("> /dev/full", "no space left"), (">&-", "is closed")])
+@pytest.mark.parametrize(
+    ("shell", "reason"), some_of([("> /dev/full", "no space left"), (">&-", "is closed")], every=2)
+)
 def test_standard_output_that_takes_nothing_is_said(name: str, shell: str, reason: str) -> None:
     err = check_sentence(run(name.split()[0], *PRINTING[name], shell=shell), 1)
     assert f"goodgain: the output cannot be written to standard output ({reason}" in err
 
 
-@pytest.mark.parametrize("name", ["evaluate", "ledger as Parquet"])
+@pytest.mark.parametrize("name", some_of(["evaluate", "ledger as Parquet"], every=2))
 def test_a_reader_that_goes_away_ends_the_program_without_a_word(name: str) -> None:
     done = run(name.split()[0], *PRINTING[name], shell="| true")
     assert b"goodgain:" not in done.stderr and b"Traceback" not in done.stderr
@@ -125,7 +127,7 @@ def test_a_working_folder_that_was_deleted(tmp_path: Path) -> None:
     assert "'flat.run': cannot be written (no such file" in check_sentence(done, 2)
 
 
-@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize("name", some_of([".", ".."], every=2))
 def test_a_system_whose_name_is_that_of_a_folder(tmp_path: Path, name: str) -> None:
     log = tmp_path / "log.json"
     log.write_text(openai_chat(conversation()))

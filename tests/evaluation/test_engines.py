@@ -41,14 +41,12 @@ ENGINES: dict[str, Put] = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("labels", [None, "iteration"])
+@pytest.mark.parametrize(("engine", "labels"), some_of(itertools.product(ENGINES, [None, "iteration"]), every=3))
 def test_ledger_and_pools_are_the_same_where_the_rows_live(engine: str, labels: str | None) -> None:
     checks.ledgers_and_pools_agree(ENGINES[engine], labels)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("labels", [None, "iteration"])
+@pytest.mark.parametrize(("engine", "labels"), some_of(itertools.product(ENGINES, [None, "iteration"]), every=3))
 def test_scores_are_the_same_to_1e_12(engine: str, labels: str | None) -> None:
     checks.scores_agree(ENGINES[engine], labels)
 

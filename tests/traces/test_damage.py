@@ -15,7 +15,7 @@ import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
-from tests.support.counts import how_many
+from tests.support.counts import how_many, some_of
 
 from .conftest import STEPS
 from .expected import EXPECTED
@@ -50,7 +50,7 @@ def _read(path: Path, **options: Any) -> tuple[pl.DataFrame | None, list[str]]:
     return results, [str(warning.message) for warning in caught]
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", some_of(WRITERS, every=3))
 def test_damaged_logs_are_read_or_are_an_error_that_names_the_file(name: str, tmp_path: Path) -> None:
     chance = random.Random(name)
     logs = _logs(name)
@@ -77,7 +77,7 @@ def _shape(results: pl.DataFrame) -> list[tuple[Any, ...]]:
 _OPTIONAL = {"model", "metadata", "trace_metadata", "mlflow.trace.session"}
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", some_of(WRITERS, every=3))
 def test_no_field_is_lost_in_silence(name: str, tmp_path: Path) -> None:
     """Each field of the story, dropped alone: an error, a notice, or the same searches with the same results."""
     writer, file_name = WRITERS[name]
@@ -102,7 +102,7 @@ def test_no_field_is_lost_in_silence(name: str, tmp_path: Path) -> None:
             assert results is None or said or _shape(results) == _shape(whole), place
 
 
-@pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith((".gz", ".eval"))])
+@pytest.mark.parametrize("name", some_of([name for name in EXPECTED if not name.endswith((".gz", ".eval"))], every=3))
 def test_a_log_cut_off_anywhere_is_an_error_or_what_stands_before_the_cut(name: str, tmp_path: Path) -> None:
     content = (FIXTURES / name).read_bytes()
     path = tmp_path / Path(name).name
