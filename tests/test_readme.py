@@ -130,7 +130,9 @@ def test_the_table_of_measures_has_each_with_its_direction() -> None:
 
 
 def test_make_demo_scores_examples_that_exist_and_writes_pictures(checkout: Path) -> None:
-    make = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    make = subprocess.run(
+        ["make", "--no-print-directory", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     commands = re.findall(r"-m goodgain (.*?)(?<!\\)\n", make, flags=re.DOTALL)
     assert len(commands) == 5
     (checkout / "pictures").mkdir()
