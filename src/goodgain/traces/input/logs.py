@@ -20,7 +20,7 @@ from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, ZstdReader, compression_of, open_stream
 from goodgain.traces.input.event_streams import assemble_stream
 from goodgain.traces.input.file_head import FileHead
-from goodgain.traces.input.sources import ENDINGS, ZIP_ZSTD, Opener, read_head, read_member
+from goodgain.traces.input.sources import ENDINGS, ZIP_ZSTD, Opener, read_at_most, read_head, read_member
 
 __all__ = ["Log", "find_logs"]
 
@@ -74,7 +74,7 @@ def _assemble(log: Log) -> Log:
     if log.head.kind != "events":
         return log
     with log.open() as file:
-        content = file.read(_MAX_STREAM + 1)
+        content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
         raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write an answer a file")
     assembled = assemble_stream(content.decode("utf-8", "replace"))
@@ -131,7 +131,7 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
                 return
             content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
             with BufferedReader(content) as packed:
-                unpacked = packed.read(_MAX_STREAM + 1)
+                unpacked = read_at_most(packed, _MAX_STREAM + 1)
         if len(unpacked) > _MAX_STREAM:
             raise InputError(f"{path}: unpacks to more than 256 MiB inside an archive; unpack it, and read its files")
         yield BytesIO(unpacked)

@@ -22,7 +22,7 @@ from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
-__all__ = ["ENDINGS", "ZIP_ZSTD", "Opener", "Source", "base_name", "read_head", "read_member"]
+__all__ = ["ENDINGS", "ZIP_ZSTD", "Opener", "Source", "base_name", "read_at_most", "read_head", "read_member"]
 
 #: Opens the bytes of a log, which may stand in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
@@ -35,6 +35,7 @@ PARQUET, _HEAD_ROWS = b"PAR1", 200
 ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: No document may be larger, and no line, text or member of an archive: hostile input must not fill the memory.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
+_PIECE = 1 << 20
 #: What the members of an archive may unpack to in all, as a multiple of its size; 1 GiB is allowed to any archive.
 _MAX_TIMES = 100
 #: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
@@ -56,6 +57,14 @@ def base_name(path: Path) -> str:
     name = plain_name(as_text(path.name))
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)] or name
+
+
+def read_at_most(file: IO[bytes], most: int) -> bytes:
+    """Read a file, or its first bytes, in pieces: some readers of compressed data first make room for all that is asked."""
+    content = bytearray()
+    while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
+        content += piece
+    return bytes(content)
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
@@ -198,7 +207,7 @@ class Source:
     def bytes(self) -> bytes:
         """Read the whole file."""
         with self._open() as file:
-            content = file.read(_MAX_BYTES + 1)
+            content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise InputError(
                 f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one a line"
