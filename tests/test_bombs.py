@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import random
-import resource
+import re
 import subprocess
 import sys
 import warnings
@@ -133,8 +133,13 @@ def _read_everything(path: Path, seed: int) -> None:
             outcome = "read"
         except gg.GoodgainError as error:
             outcome = str(error)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(json.dumps([name, outcome, peak]), flush=True)
+        print(json.dumps([name, outcome, _peak()]), flush=True)
+
+
+def _peak() -> int:
+    """Return the largest memory of this process in bytes; `ru_maxrss` would count that of the process that started it too."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.containers import explain_container_errors, frame_of
-from goodgain.files.content import check_lines
+from goodgain.files.content import check_line, check_lines
 from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
 from goodgain.formats.column_names import Columns, find_columns
 from goodgain.formats.row_origins import COMMENT_BYTES
@@ -103,18 +103,20 @@ def _find_blocks(file: IO[bytes], path: Path, *, offset: int, size: int) -> Iter
 
 def _read_blocks(stream: IO[bytes], path: Path, *, offset: int, size: int, kept: bytes) -> Iterator[TextBlock]:
     """Read a compressed file from its (decompressed) byte `offset` on; `kept` are bytes after it that were read before."""
-    while more := stream.read(max(size, len(kept))):
+    pieces, in_line = [kept], 0
+    while more := stream.read(size):
+        in_line = check_line(in_line, more, path)
         end = _last_query(more)
-        if not end:
-            kept += more
-            check_lines(kept, path)
-            continue
-        data = b"".join((kept, memoryview(more)[:end]))
+        if end:
+            data = b"".join((*pieces, memoryview(more)[:end]))
+            yield TextBlock(path, offset, len(data), data)
+            offset += len(data)
+            pieces = [more[end:]]
+        else:
+            pieces.append(more)
+    data = b"".join(pieces)
+    if data:
         yield TextBlock(path, offset, len(data), data)
-        offset += len(data)
-        kept = more[end:]
-    if kept:
-        yield TextBlock(path, offset, len(kept), kept)
 
 
 def _last_query(data: bytes) -> int:
@@ -124,6 +126,8 @@ def _last_query(data: bytes) -> int:
     query: they stay with the lines before them, or after them.
     """
     start = end = data.rfind(b"\n") + 1
+    if _is_one_query(data, end):
+        return 0
     last: list[bytes] = []
     while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
         first = [] if data.startswith(COMMENT_BYTES, line) else data[line:end].split(None, 1)[:1]
@@ -133,6 +137,17 @@ def _last_query(data: bytes) -> int:
             last, start = first, line
         end = line
     return 0
+
+
+def _is_one_query(data: bytes, end: int) -> bool:
+    """Return whether all lines from the first newline to `end` begin with the same query, without a look at each of them."""
+    begin = data.find(b"\n") + 1
+    query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
+    last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
+    if not query or query != last:
+        return False
+    lines = sum(data.count(b"\n" + query[0] + blank, 0, end) for blank in (b" ", b"\t"))
+    return lines == data.count(b"\n", 0, end) - 1
 
 
 def table_blocks(

@@ -18,7 +18,7 @@ from goodgain.files.opening import (
     unpack,
 )
 
-__all__ = ["LONGEST_LINE", "Content", "check_lines", "read_bytes", "read_lines"]
+__all__ = ["LONGEST_LINE", "Content", "check_line", "check_lines", "read_bytes", "read_lines"]
 
 _PIECE = 2**20
 #: Bytes of the longest line that is read of a table: two ids of 1 MB and more. A longer one is hostile, or not a table.
@@ -114,11 +114,28 @@ def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: 
         if most is not None and content.tell() + len(piece) > most:
             raise _too_large(path, most)
         content.write(piece)
-        end = piece.rfind(b"\n")
-        in_line = in_line + len(piece) if end < 0 else len(piece) - end - 1
-        if longest_line is not None and in_line > longest_line:
-            raise _too_long(path, longest_line)
+        if longest_line is not None:
+            in_line = check_line(in_line, piece, path, longest_line)
     return content.getvalue()
+
+
+def check_line(before: int, piece: bytes, path: Path, longest: int = LONGEST_LINE) -> int:
+    """Check that the line at the end of a piece is not too long, and return how many bytes it has so far.
+
+    Args:
+        before: the bytes that it has in the pieces before.
+        piece: the next bytes of the file.
+        path: the file.
+        longest: the bytes that a line may have.
+
+    Raises:
+        InputError: it is too long.
+    """
+    end = piece.rfind(b"\n")
+    size = before + len(piece) if end < 0 else len(piece) - end - 1
+    if size > longest:
+        raise _too_long(path, longest)
+    return size
 
 
 def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
