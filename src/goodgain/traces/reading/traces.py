@@ -339,11 +339,11 @@ def _read_log(
         )  # fmt: skip
         if not log.ends:
             source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
-        count = 0
+        count, name = 0, source.name
         for trace in trace_format.read(source):
             count += 1
             trace.unknown += source.take_unknown()
-            yield trace, trace_format, source.name, source.bytes_read
+            yield trace, trace_format, name, source.bytes_read
         for unknown in source.take_unknown():  # items behind the last trace
             if options.strict:
                 raise make_strict_error(unknown)

@@ -69,9 +69,9 @@ def field_name(key: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def normalise_keys(keys: tuple[str, ...]) -> frozenset[str]:
-    """Return the keys of an object as the tables above spell them."""
-    return frozenset(map(normalise_key, keys))
+def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return each key of an object with its name as the tables above spell it."""
+    return tuple((key, normalise_key(key)) for key in keys)
 
 
 class KeyPlan(NamedTuple):
@@ -102,8 +102,8 @@ class KeyPlan(NamedTuple):
 def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
     """Decide how to read objects with these keys."""
     names: dict[str, list[str]] = {}
-    for key in keys:
-        names.setdefault(normalise_key(key), []).append(key)
+    for key, name in normalise_keys(keys):
+        names.setdefault(name, []).append(key)
     found = {
         field: tuple(key for synonym in synonyms for key in names.get(synonym, ()))
         for field, synonyms in _SYNONYMS.items()

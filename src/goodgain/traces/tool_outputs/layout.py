@@ -65,6 +65,7 @@ class Layout(Generic[Given, Found]):
         example: an output in this layout with two results.
         read: returns what it found, or None for output in another layout.
         has_other_links: it is known to hold links that are not results: in a model's prose, or in whole pages.
+        key: a key that an object in this layout has, or the first of a list of objects; None where there is not one.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Layout(Generic[Given, Found]):
     example: str
     read: Callable[[Given], Found | None]
     has_other_links: bool = False
+    key: str | None = None
 
 
 class Link(NamedTuple):

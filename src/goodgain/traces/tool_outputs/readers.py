@@ -238,7 +238,7 @@ class _OutputReader:
             if len(members) == 1 and self.is_empty(first):
                 return _EMPTY
             for shape in HIT_SHAPES:
-                if (found := shape.read(members)) is not None:
+                if (shape.key is None or shape.key in first) and (found := shape.read(members)) is not None:
                     members = found
                     break
             results = read_objects(members, self.at, self.doc_type)
@@ -295,19 +295,20 @@ class _OutputReader:
             outcome = self.read_value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
                 return outcome
-        if (held := unwrap_langchain(item)) is not item:
-            return self.read_value(held, depth - 1)
+        if (fields := unwrap_langchain(item)) is not item:
+            return self.read_value(fields, depth - 1)
         for shape in OBJECT_SHAPES:
-            if (members := shape.read(item)) is not None:
+            if (shape.key is None or shape.key in item) and (members := shape.read(item)) is not None:
                 return self.read_list(members, depth - 1)
         if has_identity(item) and not is_wrapper(item) and not _wraps_results(item):
             return self.read_list([item], depth)
         lists = find_parallel_lists(item)
-        if len(lists) > 1 or (lists and find_list(item) is None):
+        held = find_list(item) if len(lists) < 2 else None
+        if lists and held is None:
             self.unread += find_unread(item, lists)
             outcome = _join_lists([self.read_list(members, depth - 1) for members in lists])
             return _ERROR if outcome.status == "empty" and has_error(item) else outcome
-        if (held := find_list(item)) is not None:
+        if held is not None:
             outcome = self.read_value(held, depth - 1)
             if outcome.status != "empty" or not has_error(item):
                 self.unread += find_unread(item, [held])

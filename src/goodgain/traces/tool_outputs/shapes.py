@@ -86,7 +86,7 @@ def _read_cohere(item: Object) -> list[Any] | None:
 
 def _read_url_keys(item: Object) -> list[Any] | None:
     """Read an object whose keys are all addresses, and whose values are texts or objects."""
-    if not item or not all(is_url(key) for key in item):
+    if "://" not in next(iter(item), "") or not all(map(is_url, item)):
         return None
     if not all(isinstance(value, (str, dict)) for value in item.values()):
         return None
@@ -131,6 +131,7 @@ OBJECT_SHAPES: tuple[Layout[Object, list[Any]], ...] = (
         '"metadatas": [[{"url": "https://a.example/1", "title": "On dunes"}, '
         '{"url": "https://b.example/2", "title": "On lakes"}]], "distances": [[0.1, 0.2]]}',
         _read_chroma,
+        key="ids",
     ),
     Layout(
         "classes under data.Get",
@@ -139,6 +140,7 @@ OBJECT_SHAPES: tuple[Layout[Object, list[Any]], ...] = (
         '{"url": "https://a.example/1", "title": "On dunes", "body": "Sand that moves.", "_additional": {"id": "d1"}}, '
         '{"url": "https://b.example/2", "title": "On lakes", "body": "Water that stays.", "_additional": {"id": "d2"}}]}}}',
         _read_weaviate,
+        key="data",
     ),
     Layout(
         "objects with properties",
@@ -147,6 +149,7 @@ OBJECT_SHAPES: tuple[Layout[Object, list[Any]], ...] = (
         '{"uuid": "d1", "properties": {"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}}, '
         '{"uuid": "d2", "properties": {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}}]}',
         _read_weaviate_objects,
+        key="objects",
     ),
     Layout(
         "documents with data",
@@ -155,6 +158,7 @@ OBJECT_SHAPES: tuple[Layout[Object, list[Any]], ...] = (
         '{"id": "d1", "data": {"url": "https://a.example/1", "title": "On dunes", "snippet": "Sand that moves."}}, '
         '{"id": "d2", "data": {"url": "https://b.example/2", "title": "On lakes", "snippet": "Water that stays."}}]}',
         _read_cohere,
+        key="documents",
     ),
     Layout(
         "an object keyed by URL",
@@ -175,6 +179,7 @@ HIT_SHAPES: tuple[Layout[list[Object], list[Object]], ...] = (
         '{"id": "d2", "distance": 0.8, '
         '"entity": {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}}]]',
         _read_milvus,
+        key="entity",
     ),
     Layout(
         "passages of files",
@@ -183,6 +188,7 @@ HIT_SHAPES: tuple[Layout[list[Object], list[Object]], ...] = (
         '{"file_id": "d1", "filename": "On dunes", "score": 0.9, "content": [{"type": "text", "text": "Sand that moves."}]}, '
         '{"file_id": "d2", "filename": "On lakes", "score": 0.8, "content": [{"type": "text", "text": "Water that stays."}]}]}',
         _read_openai_files,
+        key="file_id",
     ),
     Layout(
         "results among pictures",
@@ -191,5 +197,6 @@ HIT_SHAPES: tuple[Layout[list[Object], list[Object]], ...] = (
         '{"type": "image", "name": "A dune", "url": "https://a.example/dune.png"}, '
         '{"type": "text", "name": "On lakes", "url": "https://b.example/2", "content": "Water that stays."}]}',
         _leave_out_pictures,
+        key="type",
     ),
 )

@@ -39,8 +39,14 @@ def find_unread(item: dict[str, Any], read: list[Any], *, lists_only: bool = Fal
     if lists_only and not any(type(value) is list and value and type(value[0]) is not str for value in item.values()):
         return
     kinds = list if lists_only else (list, dict)
-    skipped = {id(inner) for inner in read}
-    todo = [(value, 0, False) for key, value in item.items() if isinstance(value, kinds) and _may_hold(key, value)]
+    skipped = set(map(id, read))
+    todo = [
+        (value, 0, False)
+        for key, value in item.items()
+        if isinstance(value, kinds) and id(value) not in skipped and _may_hold(key, value)
+    ]
+    if not todo:
+        return
     for _ in range(_MAX_NODES):
         if not todo:
             return

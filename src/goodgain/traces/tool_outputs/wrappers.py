@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from goodgain.traces.input.checks import as_number
-from goodgain.traces.tool_outputs.key_names import normalise_key, normalise_keys
+from goodgain.traces.tool_outputs.key_names import normalise_keys
 from goodgain.traces.tool_outputs.objects import has_identity
 
 __all__ = [
@@ -56,7 +56,7 @@ _PART_TYPES = {
 
 def find_list(item: dict[str, Any]) -> Any:
     """Return what an object wraps: the value of its best key with a list, else of one with an object or text."""
-    names = {normalise_key(key): key for key in item}
+    names = {name: key for key, name in normalise_keys(tuple(item))}
     for name in LIST_KEYS:
         if name in _ALWAYS_LISTS and name in names and isinstance(item[names[name]], list):
             return item[names[name]]
@@ -74,28 +74,31 @@ def find_parallel_lists(item: dict[str, Any]) -> list[Any]:
     Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     """
     found = []
-    seen: set[bytes] = set()  # a list that an answer repeats under another name counts once
-    for key, value in item.items():
-        name = normalise_key(key)
+    for key, name in normalise_keys(tuple(item)):
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
+            value = item[key]
             inner = _find_inner_list(value) if isinstance(value, dict) else value
-            if isinstance(inner, list) and all(isinstance(member, dict) for member in inner):
-                content = orjson.dumps(inner, default=repr, option=orjson.OPT_NON_STR_KEYS)
-                if content not in seen:
-                    seen.add(content)
-                    found.append(inner)
-    return found
+            if isinstance(inner, list) and set(map(type, inner)) <= {dict}:
+                found.append(inner)
+    return found if len(found) < 2 else _leave_out_repeats(found)
 
 
 def _find_inner_list(value: dict[str, Any]) -> Any:
-    return next((value[key] for key in value if normalise_key(key) in ("results", "value", "places")), None)
+    names = normalise_keys(tuple(value))
+    return next((value[key] for key, name in names if name in ("results", "value", "places")), None)
+
+
+def _leave_out_repeats(lists: list[Any]) -> list[Any]:
+    """Leave out the lists that an answer repeats under other names."""
+    kept: dict[bytes, Any] = {}
+    for one in lists:
+        kept.setdefault(orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS), one)
+    return list(kept.values())
 
 
 def is_wrapper(item: dict[str, Any]) -> bool:
     """Return whether an object has a key whose list always holds results."""
-    if _ALWAYS_LISTS.isdisjoint(normalise_keys(tuple(item))):
-        return False
-    return any(normalise_key(key) in _ALWAYS_LISTS and isinstance(item[key], list) for key in item)
+    return any(name in _ALWAYS_LISTS and isinstance(item[key], list) for key, name in normalise_keys(tuple(item)))
 
 
 def are_parts(members: list[dict[str, Any]]) -> bool:
@@ -114,7 +117,8 @@ def unwrap_langchain(member: dict[str, Any]) -> dict[str, Any]:
 
 def has_error(item: dict[str, Any]) -> bool:
     """Return whether an object reports an error."""
-    return any(normalise_key(key) in ("error", "errormessage", "errorcode") and item[key] for key in item)
+    names = ("error", "errormessage", "errorcode")
+    return any(name in names and item[key] for key, name in normalise_keys(tuple(item)))
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
@@ -123,4 +127,4 @@ def counts_nothing(item: dict[str, Any]) -> bool:
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
         return True
-    return any(normalise_key(key) in _COUNTS and as_number(item[key]) == 0 for key in item)
+    return any(name in _COUNTS and as_number(item[key]) == 0 for key, name in normalise_keys(tuple(item)))
