@@ -1,4 +1,4 @@
-"""The known formats, and the detection of a file's format.
+"""The known formats.
 
 A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
@@ -23,9 +23,8 @@ from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-from goodgain.traces.reading.nearest_formats import describe_unclaimed
 
-__all__ = ["GROUP", "Format", "detect_format", "formats", "get_format", "is_claimed"]
+__all__ = ["GROUP", "Format", "formats", "get_format"]
 
 GROUP = "goodgain.traces"
 
@@ -91,40 +90,3 @@ def get_format(name: str) -> Format:
     if name not in known:
         raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
     return known[name]
-
-
-def detect_format(path: Path, head: FileHead) -> Format:
-    """Return the one format that claims a file.
-
-    Raises:
-        InputError: no format claims it, or several do: a file read in the wrong format would give a wrong number.
-    """
-    known = formats()
-    claims = [found for found in known.values() if _is_claimed_by(found, path, head)]
-    if len(claims) == 1:
-        return claims[0]
-    if claims:
-        names = " and ".join(found.name for found in claims)
-        raise InputError(f"{path}: could be {names}; say which with format=")
-    if not head.raw.strip():
-        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
-    raise InputError(describe_unclaimed(path, head, known))
-
-
-def is_claimed(name: str, head: FileHead) -> bool:
-    """Return whether a file is claimed by the format of a name or, for `auto`, by any."""
-    known = [*formats().values()] if name == "auto" else [get_format(name)]
-    return any(_is_claimed_by(found, Path(head.name), head) for found in known)
-
-
-def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
-    """Return whether a format claims a file; an error of a plugin names the plugin."""
-    try:
-        return found.sniff(head)
-    except Exception as error:
-        if not found.is_plugin:
-            raise
-        raise InputError(
-            f"{path}: the plugin format {found.name} failed to look at it ({type(error).__name__}: {error}); "
-            "say which format it is with format=, or repair or uninstall the plugin"
-        ) from error

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, open_plain
 from goodgain.traces.input.sources import ENDINGS, read_head
-from goodgain.traces.reading.known_formats import detect_format, formats, get_format
+from goodgain.traces.reading.detection import detect_format
+from goodgain.traces.reading.known_formats import formats, get_format
 
 __all__ = ["Paths", "Piece", "Task", "TraceFile", "find_trace_files", "plan_tasks"]
 

@@ -19,7 +19,8 @@ from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.logs import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
+from goodgain.traces.reading.detection import detect_format, is_claimed
+from goodgain.traces.reading.known_formats import Format, get_format
 from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_replicate, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
 from goodgain.traces.reading.pieces import Paths, Piece, Task, TraceFile, find_trace_files, plan_tasks

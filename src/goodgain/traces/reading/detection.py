@@ -1,4 +1,4 @@
-"""Says of a file that no format claims what it looks like, which formats are nearest, and why it is in none of them.
+"""Detects a file's format; or says what the file looks like, which formats are nearest, and why it is in none of them.
 
 Near is a format whose reader knows many of the file's keys, rare ones above all: the keys of a log are the words that
 its reader is written with, so they are taken from the reader's code. What a reader says when it is tried is why not.
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from types import CodeType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import orjson
 
@@ -22,12 +22,10 @@ from goodgain.errors import InputError
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.reading.known_formats import Format, formats, get_format
 from goodgain.traces.summary import Summary
 
-if TYPE_CHECKING:
-    from goodgain.traces.reading.known_formats import Format
-
-__all__ = ["describe_unclaimed"]
+__all__ = ["detect_format", "is_claimed"]
 
 #: A word that can be a key or the name of a type in a log.
 _WORD = re.compile(r"[A-Za-z_][\w.-]{1,60}")
@@ -37,7 +35,44 @@ _TYPE_KEYS = {"type", "role", "kind", "event", "object", "part_kind", "run_type"
 _NEAREST, _MAX_DEPTH, _MAX_VALUES, _LONGEST_REASON = 2, 6, 5_000, 160
 
 
-def describe_unclaimed(path: Path, head: FileHead, known: dict[str, Format]) -> str:
+def detect_format(path: Path, head: FileHead) -> Format:
+    """Return the one format that claims a file.
+
+    Raises:
+        InputError: no format claims it, or several do: a file read in the wrong format would give a wrong number.
+    """
+    known = formats()
+    claims = [found for found in known.values() if _is_claimed_by(found, path, head)]
+    if len(claims) == 1:
+        return claims[0]
+    if claims:
+        names = " and ".join(found.name for found in claims)
+        raise InputError(f"{path}: could be {names}; say which with format=")
+    if not head.raw.strip():
+        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
+    raise InputError(_describe_unclaimed(path, head, known))
+
+
+def is_claimed(name: str, head: FileHead) -> bool:
+    """Return whether a file is claimed by the format of a name or, for `auto`, by any."""
+    known = [*formats().values()] if name == "auto" else [get_format(name)]
+    return any(_is_claimed_by(found, Path(head.name), head) for found in known)
+
+
+def _is_claimed_by(found: Format, path: Path, head: FileHead) -> bool:
+    """Return whether a format claims a file; an error of a plugin names the plugin."""
+    try:
+        return found.sniff(head)
+    except Exception as error:
+        if not found.is_plugin:
+            raise
+        raise InputError(
+            f"{path}: the plugin format {found.name} failed to look at it ({type(error).__name__}: {error}); "
+            "say which format it is with format=, or repair or uninstall the plugin"
+        ) from error
+
+
+def _describe_unclaimed(path: Path, head: FileHead, known: dict[str, Format]) -> str:
     """Return the error message for a file that no format claims."""
     nearest = _find_nearest(head, known)
     reasons = " and ".join(f"{found.name} ({_explain(found, path, head)})" for found in nearest)
