@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["NotJSONError", "loads", "parse_concatenated"]
+__all__ = ["NotJSONError", "loads", "parse_concatenated", "parse_if_json"]
 
 #: More values in a row than this are not read: the text is hostile, or is not a tool's output.
 _MAX_VALUES = 100_000
@@ -74,3 +74,13 @@ def parse_concatenated(text: str) -> list[Any] | None:
     except TypeError:  # a lone surrogate, or nested too deep
         return None
     return values if len(values) > 1 else None
+
+
+def parse_if_json(value: Any) -> Any:
+    """Return a value, parsed if it is JSON text."""
+    if isinstance(value, str):
+        try:
+            return loads(value)
+        except NotJSONError:
+            return value
+    return value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations.conversation import Conversation, message_text
 from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.sources import Source
@@ -184,16 +183,6 @@ def read_response(reader: ContentReader, record: dict[str, Any], at: str) -> Non
         content_at = f"{at}/candidates/0/content"
         reader.read({"parts": [], **expect_object(first["content"], content_at)}, content_at, by_agent=True)
     reader.add_grounding(first, f"{at}/candidates/0")
-
-
-def parse_json_column(value: Any) -> Any:
-    """Return a value that a database may keep as JSON text."""
-    if isinstance(value, str):
-        try:
-            return loads(value)
-        except NotJSONError:
-            return value
-    return value
 
 
 def _find(part: dict[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.conversation import message_text
 from goodgain.traces.conversations.exchanges import (
     ConversationPart,
@@ -21,7 +22,6 @@ from goodgain.traces.conversations.gemini_contents import (
     ContentReader,
     get,
     is_content,
-    parse_json_column,
     read_response,
     set_output,
 )
@@ -249,7 +249,7 @@ def _read_events(source: Source, events: list[tuple[Any, str]]) -> ContentReader
         if event.get("partial") is True:
             continue  # a piece of an answer that comes whole later
         source.check_fields(event, _EVENT_FIELDS, at, of="an event", expected="calls and results in content")
-        content = parse_json_column(event.get("content"))
+        content = parse_if_json(event.get("content"))
         if content is not None:
             found = {"parts": [], **expect_object(content, f"{at}/content")}
             reader.read(found, f"{at}/content", by_agent=author != "user")

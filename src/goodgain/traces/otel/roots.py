@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.conversation import find_query_id, message_text
 from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.model import Usage
 from goodgain.traces.otel.spans import Attributes, Span
 
-__all__ = ["SEARCH_KINDS", "USAGE", "Root", "find_roots", "parse_if_json", "split_session"]
+__all__ = ["SEARCH_KINDS", "USAGE", "Root", "find_roots", "split_session"]
 
 #: Kinds of spans that hold results.
 SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
@@ -220,13 +219,3 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
             if isinstance(part, dict) and part.get("type") == "tool_call" and isinstance(part.get("name"), str):
                 call_id = part.get("id") or f"{span.span_id} {index} {place_of_part}"
                 yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
-
-
-def parse_if_json(value: Any) -> Any:
-    """Return a value, parsed if it is JSON text."""
-    if isinstance(value, str):
-        try:
-            return loads(value)
-        except NotJSONError:
-            return value
-    return value

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.usage import add_usages
 from goodgain.traces.input.checks import unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
-from goodgain.traces.otel.roots import USAGE, Root, find_roots, parse_if_json, split_session
+from goodgain.traces.otel.roots import USAGE, Root, find_roots, split_session
 from goodgain.traces.otel.spans import Attributes, Span
 from goodgain.traces.otel.vocabularies import CALL_ID
 from goodgain.traces.tools import is_search_tool
