@@ -56,6 +56,7 @@ def kept(compiled_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(compiled_once, tmp_path / "kept"))
 
 
+@pytest.mark.slow
 def test_a_later_process_loads_what_was_compiled(kept: Path) -> None:
     assert counted(NUMBA_CACHE_DIR=str(kept)) == [2, *[1] * len(Kernels._fields)]
 

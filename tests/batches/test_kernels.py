@@ -147,12 +147,15 @@ def same_firsts(scan: Scan, qrels: gg.Qrels) -> None:
     assert scan.firsts.get_column("score").to_list() == [float(rows[number][4]) for number in first.values()]
 
 
-@pytest.mark.parametrize("start", range(0, how_many(100, full=1_200), 100))
+TEXTS = how_many(40, full=100)
+
+
+@pytest.mark.parametrize("start", range(0, how_many(40, full=1_200), TEXTS))
 def test_mutated_texts_are_refused_or_counted_as_the_readers_count_them(start: int) -> None:
     taken = sum(
-        compared(mutated(b"".join(lines(Random(seed))) or b"\n", Random(-seed))) for seed in range(start, start + 100)
+        compared(mutated(b"".join(lines(Random(seed))) or b"\n", Random(-seed))) for seed in range(start, start + TEXTS)
     )
-    assert 20 < taken < 100  # neither is always so
+    assert TEXTS // 5 < taken < TEXTS  # neither is always so
 
 
 def test_a_query_with_more_documents_than_there_is_room_for_is_read_again() -> None:
@@ -209,7 +212,7 @@ def test_qrels_in_any_order_of_queries_give_the_same() -> None:
 def test_scores_are_the_floats_nearest_to_their_decimals() -> None:
     random = Random(15)
     scores = ["0.1", "-0", "+.5", "7.", "123456789012345e22", "999999999999999e-22", "1e23", "9007199254740993", "4.35"]
-    for _ in range(how_many(500, full=5_000)):
+    for _ in range(how_many(200, full=5_000)):
         digits = str(random.randint(0, 10 ** random.randint(1, 18)))
         point = random.randint(0, len(digits))
         power = random.choice(["", f"e{random.randint(-25, 25)}"])

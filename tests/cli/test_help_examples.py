@@ -48,7 +48,7 @@ def run_example(example: str, checkout: Path) -> subprocess.CompletedProcess[str
     return run_command(*shlex.split(example)[1:], cwd=checkout)
 
 
-@pytest.mark.parametrize("name", some_of(COMMANDS, every=2))
+@pytest.mark.parametrize("name", some_of(COMMANDS, every=4))
 def test_help_ends_with_two_examples_that_run(name: str, checkout: Path) -> None:
     examples = read_examples(name, COMMANDS[name])
     assert len(examples) == 2

@@ -125,6 +125,7 @@ def test_the_studentised_range_is_scipys(systems: int, freedom: int) -> None:
     assert compute_studentized_range_sf(q, systems, freedom) == pytest.approx(wanted, abs=5e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_statsmodels(p: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
