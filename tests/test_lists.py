@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ import goodgain as gg
 from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
+from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.names import parse_measures
 from goodgain.measures.ranked import HOSTLESS_MEASURES, RANKED_MEASURES
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.traces import formats
+from tests.comparing.test_bounds import BOUNDED
 from tests.dedup import pairs_web, pairs_work
 from tests.dedup.writing import Pair
 from tests.support import oracle, ranking_oracle
@@ -24,6 +28,7 @@ from tests.support.ranking_cases import HOSTLESS as CASES
 from tests.support.tables import ROOT
 from tests.traces.expected import EXPECTED, NOT_RECORDED
 from tests.traces.logs import WRITERS
+from tests.traces.test_understood import ODD_ITEMS, ODD_LOGS
 
 #: The trace formats, by their files: a file that cannot be imported is listed too.
 FORMATS = sorted(path.stem for path in (ROOT / "src/goodgain/traces/formats").glob("*.py") if path.stem != "__init__")
@@ -61,8 +66,20 @@ def test_every_measure_has_a_formula_in_the_oracle() -> None:
     same_names(
         MEASURES,
         oracle.NAMES,
-        "tests/support/oracle.py has no formula for {0}: add it to CUMULATIVE",
+        "tests/support/oracle.py has no formula for {0}: add it to CUMULATIVE (or to ALONE or WITHOUT_CUTOFF, with a branch in "
+        "value(), where @i is obligatory or not taken)",
         "tests/support/oracle.py has a formula for {0}, which is not a measure: remove it",
+    )
+
+
+def test_every_measure_that_a_label_can_only_raise_is_tried_for_its_bounds() -> None:
+    declared = [name for name, measure in MEASURES.items() if find_rule(measure)]
+    declared += [name for name, ranked in RANKED_MEASURES.items() if ranked.from_labels]
+    same_names(
+        declared,
+        (str(measure.__name__) for measure in parse_measures(BOUNDED)),
+        "tests/comparing/test_bounds.py does not try {0}, whose declaration has from_labels: add it to BOUNDED",
+        "tests/comparing/test_bounds.py has {0} in BOUNDED, whose declaration has no from_labels: remove it",
     )
 
 
@@ -137,6 +154,16 @@ def test_every_trace_format_has_a_writer_of_the_story() -> None:
     )
 
 
+@pytest.mark.parametrize(("table", "listed"), [("odd_logs", ODD_LOGS), ("odd_items", ODD_ITEMS)])
+def test_every_trace_format_has_something_that_it_does_not_understand(table: str, listed: dict[str, object]) -> None:
+    same_names(
+        FORMATS,
+        [*listed, *({"openinference"} if table == "odd_items" else ())],  # a span of an unknown kind is not a search
+        f"tests/traces/odd_logs.py has nothing of an unknown kind for {{0}}: add it to {table}",
+        f"tests/traces/odd_logs.py has {{0}} in {table}, which is not a format: remove it",
+    )
+
+
 def test_every_trace_format_has_a_fixture() -> None:
     same_names(
         FORMATS,
@@ -196,6 +223,31 @@ def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
         f' add Pair({same}, "<why>", result(type="{{0}}", ...), result(type="{{0}}", ...)) to PAIRS',
         "tests/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/dedup/types.py: remove them",
     )
+
+
+#: Names of columns within deduplication.
+TAKEN = {"scope", "record", "rows", "doc_id", "type", "url", "page", "item", "choice", "rest"}
+
+
+def test_every_document_type_keeps_to_the_rules_of_its_table() -> None:
+    said = []
+    for row in TYPES.values():
+        names = {*row.item_ids, *row.reject, *row.required, *row.weights, row.title, *chain(*row.further_keys)}
+        said += [f"{row.name}: the name {name!r} is taken: choose another" for name in sorted(names & TAKEN)]
+        said += [
+            f"{row.name}: write {canonical_name(name)!r} for {name!r}"
+            for name in sorted(names)
+            if canonical_name(name) != name
+        ]
+        said += [
+            f"{row.name}: goes_with has {name!r}, which is not a type" for name in row.goes_with if name not in TYPES
+        ]
+        if row.weights.get(row.title, 0) >= 1 or row.weights.get("title", 0) >= 1:
+            said += [f"{row.name}: a title alone counts 1.0 or more: two things of one title would be one document"]
+    if [*TYPES][-1] != PARENT.name:
+        said += [f"{[*TYPES][-1]} stands below PARENT: move its row above it"]
+    if said:
+        pytest.fail("\n".join(f"src/goodgain/dedup/types.py, {one}" for one in said), pytrace=False)
 
 
 def type_of(pair: Pair) -> str | None:

@@ -1,4 +1,4 @@
-"""Pairs of emails, events, messages, persons, passages and transcripts, written by hand."""
+"""Pairs of results of a workplace (mails, meetings, people and the like), written by hand."""
 
 from tests.dedup.writing import EN, LONG, OTHER, Pair, result
 

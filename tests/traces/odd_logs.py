@@ -27,23 +27,26 @@ def _span(kind: str, number: int) -> Json:
     }
 
 
-#: For each format where its log keeps a list of messages, steps or items, and something of an unknown kind for it.
-#: A list as path of None: the log is JSON Lines, and the thing a line of it.
-ODD_ITEMS: dict[str, tuple[list[Json] | None, Json]] = {
-    "gemini": (["contents"], {"role": "model", "parts": [{"odd": 1}]}),
-    "codex": (None, {"timestamp": "now", "type": "response_item", "payload": {"type": "odd"}}),
-    "langfuse": (["traces", 0, "observations"], _observation("odd", "o8")),
-    "langsmith": (None, _run("odd", "r8")),
-    "mlflow": ([0, "data", "spans"], _span("ODD", 8)),
-    "openai_agents": (None, {"type": "odd"}),
-    "strands": ([], {"role": "odd", "content": []}),
-    "autogen": (["messages"], {"type": "odd", "content": ""}),
-    "smolagents": ([], {"odd": 1}),
-    "mcp": (None, {"jsonrpc": "2.0", "id": 99, "result": {}}),
-    "claude_code": (None, {"type": "odd", "sessionId": "story"}),
-    "pydantic_ai": ([], {"kind": "response", "parts": [{"part_kind": "odd"}]}),
-    "vercel_ai": ([], {"role": "odd", "parts": []}),
-}
+def odd_items() -> dict[str, tuple[list[Json] | None, Json]]:
+    """For each format where its log keeps a list of messages, steps or items, and something of an unknown kind for it.
+
+    The place is None where the log is JSON Lines, and the thing a line of it.
+    """
+    return {
+        "gemini": (["contents"], {"role": "model", "parts": [{"odd": 1}]}),
+        "codex": (None, {"timestamp": "now", "type": "response_item", "payload": {"type": "odd"}}),
+        "langfuse": (["traces", 0, "observations"], _observation("odd", "o8")),
+        "langsmith": (None, _run("odd", "r8")),
+        "mlflow": ([0, "data", "spans"], _span("ODD", 8)),
+        "openai_agents": (None, {"type": "odd"}),
+        "strands": ([], {"role": "odd", "content": []}),
+        "autogen": (["messages"], {"type": "odd", "content": ""}),
+        "smolagents": ([], {"odd": 1}),
+        "mcp": (None, {"jsonrpc": "2.0", "id": 99, "result": {}}),
+        "claude_code": (None, {"type": "odd", "sessionId": "story"}),
+        "pydantic_ai": ([], {"kind": "response", "parts": [{"part_kind": "odd"}]}),
+        "vercel_ai": ([], {"role": "odd", "parts": []}),
+    }
 
 
 def odd_logs() -> dict[str, tuple[Json, str]]:

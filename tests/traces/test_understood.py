@@ -17,7 +17,7 @@ from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import STEPS, by_iteration
 from .logs import WRITERS, Call, Story, Turn, docs
-from .odd_logs import ODD_ITEMS, odd_logs
+from .odd_logs import odd_items, odd_logs
 
 Json = Any
 
@@ -68,31 +68,29 @@ def _span(number: int, **attributes: Json) -> Json:
 # The rule, in every format
 
 
-def _odd(name: str) -> tuple[Json, str]:
-    """A log of a format without a search, with one thing of an unknown kind in it; and where that stands."""
-    use = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
-    sample = {"id": "q", "epoch": 1, "messages": [_USER, {"role": "assistant", "content": [{"type": "odd"}]}]}
-    logs: dict[str, tuple[Json, str]] = {
-        "openai_chat": ([_USER, {"role": "assistant", "content": [{"type": "odd"}]}], "/1/content/0"),
-        "openai_responses": ({"object": "response", "output": [{"type": "odd"}]}, "/output/0"),
-        "anthropic": ([_USER, {"role": "assistant", "content": [use, {"type": "odd"}]}], "/1/content/1"),
-        "langchain": ([{"type": "human", "content": "?"}, {"type": "ai", "content": [{"type": "odd"}]}], "/1/content/0"),
-        "openinference": ([_span(1, **{"openinference.span.kind": "CHAIN"}), _span(2, **{"tool.name": "odd"})], "/1"),
-        "tagged_text": ("<think>x</think><my_search>a</my_search>", "line 1"),
-        "atif": ({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]}, "/steps/0/source"),
-        "inspect_ai": ({"eval": {"task": "t"}, "samples": [sample]}, "/samples/0/messages/1/content/0"),
-        "browsecomp_plus": ({"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]}, "/result/0"),
-        "jsonl": ({"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1}, "/odd"),
-        **odd_logs(),
-    }  # fmt: skip
-    return logs[name]
+_USE = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+_SAMPLE = {"id": "q", "epoch": 1, "messages": [_USER, {"role": "assistant", "content": [{"type": "odd"}]}]}
+#: For each format a log without a search, with one thing of an unknown kind in it; and where that stands.
+ODD_LOGS: dict[str, tuple[Json, str]] = {
+    "openai_chat": ([_USER, {"role": "assistant", "content": [{"type": "odd"}]}], "/1/content/0"),
+    "openai_responses": ({"object": "response", "output": [{"type": "odd"}]}, "/output/0"),
+    "anthropic": ([_USER, {"role": "assistant", "content": [_USE, {"type": "odd"}]}], "/1/content/1"),
+    "langchain": ([{"type": "human", "content": "?"}, {"type": "ai", "content": [{"type": "odd"}]}], "/1/content/0"),
+    "openinference": ([_span(1, **{"openinference.span.kind": "CHAIN"}), _span(2, **{"tool.name": "odd"})], "/1"),
+    "tagged_text": ("<think>x</think><my_search>a</my_search>", "line 1"),
+    "atif": ({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]}, "/steps/0/source"),
+    "inspect_ai": ({"eval": {"task": "t"}, "samples": [_SAMPLE]}, "/samples/0/messages/1/content/0"),
+    "browsecomp_plus": ({"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]}, "/result/0"),
+    "jsonl": ({"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1}, "/odd"),
+    **odd_logs(),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", WRITERS)
 def test_without_a_search_what_is_not_understood_is_an_error_with_its_place(
     save: Callable[..., Path], form: str
 ) -> None:
-    log, place = _odd(form)
+    log, place = ODD_LOGS[form]
     path = save(log)
     with pytest.raises(
         InputError, match=rf"log\.json,( at)? {place}: .*is not understood.*no search was found"
@@ -105,13 +103,13 @@ def test_without_a_search_what_is_not_understood_is_an_error_with_its_place(
 def test_without_a_search_what_is_not_understood_is_left_out_and_counted_on_skip(
     save: Callable[..., Path], form: str
 ) -> None:
-    log, place = _odd(form)
+    log, place = ODD_LOGS[form]
     with pytest.warns(GoodgainNotice, match=rf"1 traces or files were left out: .*{place}: .*is not understood"):
         assert read_traces(save(log), format=form, errors="skip").is_empty()
 
 
 #: For each format where its log keeps a list of messages, steps or items, and something of an unknown kind for it.
-_ODD_ITEMS: dict[str, tuple[list[Any] | None, Json]] = {
+ODD_ITEMS: dict[str, tuple[list[Any] | None, Json]] = {
     "openai_chat": ([], {"role": "odd", "content": "x"}),
     "openai_responses": ([], {"type": "odd"}),
     "anthropic": ([], {"role": "odd", "content": "x"}),
@@ -121,7 +119,7 @@ _ODD_ITEMS: dict[str, tuple[list[Any] | None, Json]] = {
     "inspect_ai": (["samples", 0, "messages"], {"role": "odd", "content": "x"}),
     "browsecomp_plus": (["result"], {"type": "odd"}),
     "jsonl": (["turns", 0, "steps"], {"searches": [], "odd": 1}),
-    **ODD_ITEMS,
+    **odd_items(),
 }
 
 
@@ -137,8 +135,8 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
         path.write_text(
             f"{text}{json.dumps(odd)}\n{json.dumps({**odd, 'context': {**odd['context'], 'span_id': '0x00000000000000fe'}})}\n"
         )
-    elif (keys := _ODD_ITEMS[form][0]) is None:
-        first = _ODD_ITEMS[form][1]
+    elif (keys := ODD_ITEMS[form][0]) is None:
+        first = ODD_ITEMS[form][1]
         second = first | ({"id": "another"} if "id" in first else {})
         path.write_text(f"{text}{json.dumps(first)}\n{json.dumps(second)}\n")
     else:
@@ -146,7 +144,7 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
         holder = log
         for key in keys:
             holder = holder[key]
-        holder += [_ODD_ITEMS[form][1]] * 2
+        holder += [ODD_ITEMS[form][1]] * 2
         path.write_text(json.dumps(log))
     seen: list[Summary] = []
     with pytest.warns(
@@ -158,7 +156,7 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
 
 
 def test_what_is_not_understood_in_one_trace_is_no_error_of_another(save: Callable[..., Path]) -> None:
-    plain, odd = [_USER, {"role": "assistant", "content": "So."}], _odd("openai_chat")[0]
+    plain, odd = [_USER, {"role": "assistant", "content": "So."}], ODD_LOGS["openai_chat"][0]
     searched = [_USER, _chat_call(), _chat_answer(docs("d1"))]
     lines = [json.dumps({"messages": messages}) for messages in (plain, searched, odd)]
     with pytest.raises(InputError, match=r"line 3, at /messages/1/content/0: part of type 'odd'"):

@@ -1,6 +1,6 @@
 """The table of document types: the ids that identify a result, the fields that tell two apart, and the weights.
 
-A new type is one `DocumentType` in `TYPES`; a field that is not plain text also gets its kind in `KINDS`.
+A new type is one `DocumentType` in `_ROWS`; a field that is not plain text also gets its kind in `_FIELD_KINDS`.
 """
 
 from __future__ import annotations
