@@ -71,6 +71,19 @@ def test_a_reader_that_goes_away_ends_the_program_without_a_word(name: str) -> N
     assert b"goodgain:" not in done.stderr and b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", some_of(["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"], every=3))
+def test_a_file_that_standard_output_is_appended_to_keeps_what_it_has(tmp_path: Path, name: str) -> None:
+    (tmp_path / "all.run").write_text("q0 1 d 1 1 t\n")
+    check_sentence(run("flatten", RUN, "-o", name, shell=f">> {tmp_path / 'all.run'}"), 0)
+    lines = (tmp_path / "all.run").read_text().splitlines()
+    assert lines[0] == "q0 1 d 1 1 t"
+    assert len(lines) == 6
+
+
+def test_a_file_on_a_closed_standard_output_is_not_written_to_another_one() -> None:
+    assert "bad file descriptor" in check_sentence(run("flatten", RUN, "-o", "/dev/stdout", shell=">&-"), 2)
+
+
 def test_standard_error_that_takes_nothing_does_not_change_the_numbers() -> None:
     assert run("evaluate", *PRINTING["evaluate"], shell="2>&-").stdout == b"SRE\t0.5000\n"
 

@@ -24,6 +24,20 @@ def test_null_is_no_grade_and_no_failure() -> None:
     assert (answer.grade, answer.status, answer.failed) == (None, "no_grade", False)
 
 
+def test_half_a_character_in_a_reason_does_not_end_the_job() -> None:
+    """JSON can name a half of a surrogate pair, which the journal cannot hold: one answer ended all calls."""
+    answer = read_content('{"grade": 3, "reason": "a\\ud800b"}')
+    assert (answer.grade, answer.reason, answer.status) == (3, "a?b", "ok")
+
+
+@pytest.mark.parametrize("tokens", [2**53, 2**63, 10**30, -1, 1.5, True, "7"])
+def test_a_number_that_is_no_count_of_tokens_is_not_one(tokens: Any) -> None:
+    body = good()
+    body["usage"]["prompt_tokens"] = tokens
+    answer = read_completion(body)
+    assert (answer.grade, answer.input_tokens, answer.output_tokens) == (3, None, 10)
+
+
 @pytest.mark.parametrize(
     "content",
     [

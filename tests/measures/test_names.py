@@ -66,6 +66,7 @@ WRONG = {
     "InterpolatedPrecision@1.5": "recall is a number from 0 to 1",
     "RBPResidual(p=1)": "p is a number from 0 up to, but not, 1",
     "F(beta=True)@3": "beta is a number from 0",
+    "F(beta=1e200)@3": "beta is a number from 0 to 10^150",
     "TruncatedAP(colour=1)@3": "TruncatedAP has no parameter 'colour'; it takes cutoff=, rel=",
     "SRE@3@4": "is not the name of a measure",
     "__import__('os').system('true')": "a value has no parameter name",

@@ -7,6 +7,7 @@ import gzip
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,6 +24,8 @@ __all__ = ["Outputs", "atomic_write", "temporary_folder", "write_with_polars"]
 
 #: How Rust writes the number of an error of the operating system.
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+#: Names that stand for a file which the process has open already.
+_DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 class Outputs:
@@ -84,6 +87,12 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         InputError: the file cannot be written.
     """
     try:
+        number = _number_of_descriptor(path)
+        if number is not None:
+            # Written where the shell is: to open it again would empty a file that standard output is appended to.
+            with os.fdopen(os.dup(number), "wb") as out:
+                yield out
+            return
         target = _resolve(path)
         if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
             with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
@@ -106,6 +115,21 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         ) from error
+
+
+def _number_of_descriptor(path: Path) -> int | None:
+    """Return the number of the open file that a name such as /dev/stdout stands for; None for any other name.
+
+    Raises:
+        OSError: it was closed when the program began: something else may have the number by now.
+    """
+    found = _DESCRIPTOR.fullmatch(str(path))
+    if found is None:
+        return None
+    number = {"stdout": 1, "stderr": 2}.get(found[1] or "") or int(found[2])
+    if {1: sys.__stdout__, 2: sys.__stderr__}.get(number, ...) is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return number
 
 
 def _resolve(path: Path) -> Path:

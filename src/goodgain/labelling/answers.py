@@ -35,6 +35,8 @@ _KEPT = 4_000
 _REASON = 1_000
 #: An answer of more bytes is not read to its end.
 LARGEST_BODY = 2**20
+#: A count of tokens from here on is no count: the journal's numbers have 64 bits.
+_MOST_TOKENS = 2**53
 
 
 class Answer(NamedTuple):
@@ -110,7 +112,7 @@ def read_content(content: Any) -> Answer:
     grade, reason = found["grade"], found.get("reason")
     if reason is not None and not isinstance(reason, str):
         return Answer(None, "the reason is not a text", "malformed", raw)
-    reason = reason[:_REASON] if reason else None
+    reason = _replace_halves(reason[:_REASON]) if reason else None
     if grade is None:
         return Answer(None, reason, NO_GRADE, raw)
     if isinstance(grade, bool) or not isinstance(grade, int) or grade not in GRADES:
@@ -130,9 +132,14 @@ def _refuse(name: str) -> None:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
 
 
 def _keep(value: Any) -> str | None:
     text = value if isinstance(value, str) else None if value is None else json.dumps(value, default=str)
-    return None if text is None else text[:_KEPT].encode("utf-8", "replace").decode()
+    return None if text is None else _replace_halves(text[:_KEPT])
+
+
+def _replace_halves(text: str) -> str:
+    """Return a text with `?` for halves of surrogate pairs, which JSON can name and no file can hold."""
+    return text.encode("utf-8", "replace").decode()

@@ -24,6 +24,8 @@ Parameters = Mapping[str, Any]
 
 #: Limit of a cutoff: beyond any rank, and still a number that every engine can compare with.
 _LAST = 2**53
+#: The largest beta: the square of one that is much larger is beyond all floats.
+_MOST_BETA = 1e150
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ _RULES: dict[str, Rule] = {
         lambda value: isinstance(value, dict) and all(_is_gain(*pair) for pair in value.items()),
     ),
     "p": Rule("a number from 0 up to, but not, 1", lambda value: _is_number(value) and 0 <= value < 1),
-    "beta": Rule("a number from 0", lambda value: _is_number(value) and value >= 0),
+    "beta": Rule("a number from 0 to 10^150", lambda value: _is_number(value) and 0 <= value <= _MOST_BETA),
     "recall": Rule("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
 }
 
