@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 # In make test each process has one thread of Polars: two processes of two threads stand in each other's way.
 # Tests start many processes, so what Python compiles is kept.
 export PYTHONDONTWRITEBYTECODE =
-PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
+PARALLEL = --numprocesses auto --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo pictures test test-all test-spark check install install-dev bench bench-all clean
 

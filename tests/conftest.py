@@ -25,7 +25,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DESELECTED] = {}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process, and all tests of ranx: what ranx compiles takes seconds in each process."""
+    for item in items:
+        name = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("ranx" if "ranx" in name else name))
     slow = [item for item in items if item.get_closest_marker("slow")]
     if slow and not EVERYTHING:
         items[:] = [item for item in items if item not in slow]

@@ -18,6 +18,7 @@ import goodgain as gg
 from goodgain.comparing.comparison import Comparison, compare
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.measures import MEASURES
+from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
 
 EXAMPLES = Path(__file__).parents[2] / "qrels_examples"
@@ -62,7 +63,7 @@ def many(queries: int = 60) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
     }
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(how_many(1, full=4)))
 def test_a_run_against_itself_is_all_ties_with_p_1_on_every_measure(seed: int, tmp_path: Path) -> None:
     case = make_case(Random(seed), Shape(fractional=False, words=False))
     (tmp_path / "a.run").write_text(run_text(case.run), encoding="utf-8")

@@ -18,7 +18,7 @@ PAIRS = [*pairs_web.PAIRS, *pairs_work.PAIRS]
         pytest.param(
             pair, turned, id=f"{'same' if pair.same else 'different'}: {pair.reason}{', turned round' * turned}"
         )
-        for pair, turned in some_of(itertools.product(PAIRS, [False, True]), every=5)  # odd: both ways are met
+        for pair, turned in some_of(itertools.product(PAIRS, [False, True]), every=7)  # odd: both ways are met
     ],
 )
 def test_a_hand_written_pair_is_decided_as_its_reason_says(pair: Pair, turned: bool) -> None:

@@ -41,31 +41,31 @@ ENGINES: dict[str, Put] = {
 }
 
 
-@pytest.mark.parametrize(("engine", "labels"), some_of(itertools.product(ENGINES, [None, "iteration"]), every=3))
+@pytest.mark.parametrize(("engine", "labels"), some_of(itertools.product(ENGINES, [None, "iteration"]), every=5))
 def test_ledger_and_pools_are_the_same_where_the_rows_live(engine: str, labels: str | None) -> None:
     checks.ledgers_and_pools_agree(ENGINES[engine], labels)
 
 
-@pytest.mark.parametrize(("engine", "labels"), some_of(itertools.product(ENGINES, [None, "iteration"]), every=3))
+@pytest.mark.parametrize(("engine", "labels"), some_of(itertools.product(ENGINES, [None, "iteration"]), every=5))
 def test_scores_are_the_same_to_1e_12(engine: str, labels: str | None) -> None:
     checks.scores_agree(ENGINES[engine], labels)
 
 
 @pytest.mark.parametrize(
     ("engine", "order", "without"),
-    some_of(itertools.product(ENGINES, ORDERS, [(), ("rank",), ("score",)]), every=4),
+    some_of(itertools.product(ENGINES, ORDERS, [(), ("rank",), ("score",)]), every=6),
 )
 def test_rankings_are_the_same(engine: str, order: str, without: tuple[str, ...]) -> None:
     checks.rankings_agree(ENGINES[engine], order, without)
 
 
-@pytest.mark.parametrize("engine", some_of(ENGINES, every=4))
+@pytest.mark.parametrize("engine", some_of(ENGINES, every=6))
 @pytest.mark.skipif(not SESSIONS.exists(), reason="the real sessions are shared beside the checkout, never in it")
 def test_the_real_sessions_are_the_same(engine: str) -> None:
     checks.the_real_sessions_agree(ENGINES[engine])
 
 
-@pytest.mark.parametrize("engine", LAZY)
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_only_the_ledger_or_a_ranking_leaves_the_engine(engine: str) -> None:
     checks.only_small_tables_leave(LAZY[engine])
 
@@ -75,17 +75,17 @@ def test_classic_measures_are_the_same_and_no_ranking_leaves_the_engine(engine: 
     checks.classic_measures_agree_and_no_ranking_leaves(LAZY[engine])
 
 
-@pytest.mark.parametrize("engine", LAZY)
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_infinite_scores_are_ranked_as_in_memory(engine: str) -> None:
     checks.infinite_scores_are_ranked_as_in_memory(LAZY[engine])
 
 
-@pytest.mark.parametrize("engine", LAZY)
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_a_lazy_run_is_told_of_as_one_in_memory(engine: str) -> None:
     checks.a_lazy_run_is_told_of_as_one_in_memory(LAZY[engine])
 
 
-@pytest.mark.parametrize("engine", LAZY)
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_missing_iterations_are_added_on_the_engine(engine: str) -> None:
     checks.missing_iterations_are_added(LAZY[engine])
 
@@ -111,7 +111,7 @@ def test_a_lazy_polars_frame_keeps_the_order_of_its_lines() -> None:
         assert found.collect(engine="streaming").equals(wanted)
 
 
-@pytest.mark.parametrize("engine", LAZY)
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_what_follows_a_flattening_comes_after_it(engine: str) -> None:
     """A filter that an optimizer moved before the flattening would give other ranks."""
     run = pl.DataFrame(
@@ -126,7 +126,7 @@ def test_what_follows_a_flattening_comes_after_it(engine: str) -> None:
     assert found == [(3, 1.0)]
 
 
-@pytest.mark.parametrize("engine", LAZY)
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 @pytest.mark.parametrize(("ranks", "kind"), [([1.0, 2.0, 3.0], pl.Int64), ([1.5, 2.0, 3.0], pl.Float64)])
 def test_ranks_in_floats_are_written_whole_where_they_are(engine: str, ranks: list[float], kind: Any) -> None:
     run = pl.DataFrame(

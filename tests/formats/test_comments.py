@@ -84,7 +84,7 @@ def one_notice(count: int, what: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("ending", some_of(COMPRESS, every=2))
 @pytest.mark.parametrize("separator", some_of([" ", "\t", "  "], every=3))
-@pytest.mark.parametrize("comment", some_of(COMMENTS, every=2))
+@pytest.mark.parametrize("comment", some_of(COMMENTS, every=4))
 def test_comments_are_no_rows_in_any_reader(tmp_path: Path, comment: str, separator: str, ending: str) -> None:
     text = add_comments(CLEAN.replace(" ", separator), comment).encode("latin-1")
     count = text.count(comment.encode("latin-1") + b"\n") + 1 if COMMENTS[comment] else 0
@@ -99,7 +99,7 @@ def test_comments_are_no_rows_in_any_reader(tmp_path: Path, comment: str, separa
         assert skipping.equals(gg.read_run(path).frame)
 
 
-@pytest.mark.parametrize("comment", some_of(COMMENTS, every=2))
+@pytest.mark.parametrize("comment", some_of(COMMENTS, every=4))
 def test_queries_scattered_among_comments_are_put_together(tmp_path: Path, comment: str) -> None:
     lines = sorted(CLEAN.splitlines(keepends=True), key=lambda line: (line.split()[1], line))
     text = add_comments("".join(lines), comment).encode("latin-1")

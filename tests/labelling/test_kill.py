@@ -59,6 +59,7 @@ def wait_for(server: Server, count: int) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", some_of([signal.SIGKILL, signal.SIGINT], every=2))
 def test_a_job_that_is_killed_at_any_moment_goes_on_where_it_was(tmp_path: Path, kill: signal.Signals) -> None:
     count = how_many(120, full=600)

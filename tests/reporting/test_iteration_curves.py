@@ -20,7 +20,7 @@ from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write
 
 EXAMPLES = ROOT / "qrels_examples"
 ALONG = [name for name, measure in MEASURES.items() if measure.declaration.cutoff != "none"]
-few = settings(deadline=None, max_examples=how_many(12, full=100))
+few = settings(deadline=None, max_examples=how_many(5, full=100))
 
 
 def list_means(found: pl.DataFrame, system: str) -> dict[str, float]:
