@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from time import perf_counter
 
+import polars as pl
 import pytest
 
 import goodgain as gg
@@ -119,3 +120,16 @@ def test_a_quote_of_csv_that_is_never_closed_is_an_error(tmp_path: Path) -> None
         for read in (gg.read_qrels, gg.aggregate):
             with pytest.raises(gg.InputError):
                 read(write(tmp_path, QRELS + rows))
+
+
+def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "query_id,doc_id,grade,relevance\nq1,d1,0,2\n")
+    frame = pl.read_csv(path)
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    for source in (path, frame, tmp_path / "t.jsonl"):
+        with pytest.raises(gg.InputError, match="two columns that may be relevance, 'relevance' and 'grade'"):
+            gg.read_qrels(source)
+    for source in (path, frame):
+        with pytest.raises(gg.InputError, match="two columns that may be the grade, grade and relevance"):
+            gg.aggregate(source)
+    assert gg.read_qrels(path, columns={"relevance": "relevance"}).frame["relevance"].to_list() == [2]

@@ -103,7 +103,10 @@ def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
         InputError: the frame has not these columns.
     """
     names = frame.columns
-    grade = next((name for name in GRADE if name in names), None)
+    both = [name for name in GRADE if name in names]
+    if len(both) > 1:
+        raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
+    grade = both[0] if both else None
     missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if grade else ["grade"])
     if missing or grade is None:
         raise InputError(
