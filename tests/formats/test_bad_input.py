@@ -238,3 +238,12 @@ def test_damaged_parquet_and_arrow_are_said(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(gg.InputError, match="has no column 'query_id', 'doc_id'"):
         gg.read_run(tmp_path / "other.parquet")
+
+
+def test_gaps_are_bounded_in_sum_too(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.run"
+    wide.write_text("".join(f"q1 {k * 10_000} d{k} 1 1.0 t\n" for k in range(1, 20_001)))
+    with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers of iterations where it has 20,000"):
+        gg.read_run(wide, gaps="empty")
+    with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers"):
+        gg.read_run(gg.read_run(wide).frame.lazy(), gaps="empty")
