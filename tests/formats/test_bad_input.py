@@ -247,3 +247,14 @@ def test_gaps_are_bounded_in_sum_too(tmp_path: Path) -> None:
         gg.read_run(wide, gaps="empty")
     with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers"):
         gg.read_run(gg.read_run(wide).frame.lazy(), gaps="empty")
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "mac.run"
+    for text in ("q1 1 d1 1 4 t\rq1 1 d2 2 3 t\r", "q1 1 d0 1 5 t\nq1 1 d1 1 4 t \r q1 1 d2 2 3 t\n"):
+        path.write_bytes(text.encode())
+        with pytest.raises(gg.InputError, match=r"line [12]: .* goes on after a carriage return behind the tag"):
+            gg.read_run(path)
+    path.write_bytes(b"q1\r1 d1 1 4 t and more\r\r\nq1 1 d2 2 3 t\r\n")
+    with pytest.warns(gg.GoodgainNotice, match="1 line goes on after the tag"):
+        assert gg.read_run(path).frame["doc_id"].to_list() == ["d1", "d2"]

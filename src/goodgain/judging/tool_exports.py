@@ -168,6 +168,10 @@ def _check_objects(values: list[Any], first: int, label: str) -> list[dict[str, 
     for number, value in enumerate(values, start=first):
         if not isinstance(value, dict):
             raise InputError(f"{label}: object {number} is not a JSON object; give one with query_id, doc_id, grade")
+        if "grade" in value and "relevance" in value:
+            raise InputError(
+                f"{label}: object {number} has two values that may be the grade, grade and relevance; remove or rename one"
+            )
     return values
 
 
