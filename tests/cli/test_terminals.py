@@ -114,3 +114,15 @@ def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> No
     with no_notices():
         compared = gg.compare({"q": {"a": 2}, "r": {"a": 2}}, {"=a": {"q": {"a": 1.0}}, "b": {"q": {"b": 1.0}}}, "SRE")
     assert ",=a," in compared.to_text("csv") and ",'=a," in compared.to_text("csv", spreadsheet=True)
+
+
+def test_a_table_is_printed_where_the_console_is_said_to_have_no_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.run").write_text("q1 1 d1 1 2.0 t\n")
+    (tmp_path / "a.qrels").write_text("q1 0 d1 2\n")
+    for columns in ("0", "1"):
+        monkeypatch.setenv("COLUMNS", columns)
+        arguments = ("evaluate", tmp_path / "a.qrels", tmp_path / "a.run", "CG", "-o", "table")
+        shown = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=True, timeout=60)
+        assert "CG" in shown.stdout

@@ -238,3 +238,23 @@ def test_damaged_parquet_and_arrow_are_said(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(gg.InputError, match="has no column 'query_id', 'doc_id'"):
         gg.read_run(tmp_path / "other.parquet")
+
+
+def test_gaps_are_bounded_in_sum_too(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.run"
+    wide.write_text("".join(f"q1 {k * 10_000} d{k} 1 1.0 t\n" for k in range(1, 20_001)))
+    with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers of iterations where it has 20,000"):
+        gg.read_run(wide, gaps="empty")
+    with pytest.raises(gg.InputError, match="the run lacks 199,980,000 numbers"):
+        gg.read_run(gg.read_run(wide).frame.lazy(), gaps="empty")
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "mac.run"
+    for text in ("q1 1 d1 1 4 t\rq1 1 d2 2 3 t\r", "q1 1 d0 1 5 t\nq1 1 d1 1 4 t \r q1 1 d2 2 3 t\n"):
+        path.write_bytes(text.encode())
+        with pytest.raises(gg.InputError, match=r"line [12]: .* goes on after a carriage return behind the tag"):
+            gg.read_run(path)
+    path.write_bytes(b"q1\r1 d1 1 4 t and more\r\r\nq1 1 d2 2 3 t\r\n")
+    with pytest.warns(gg.GoodgainNotice, match="1 line goes on after the tag"):
+        assert gg.read_run(path).frame["doc_id"].to_list() == ["d1", "d2"]

@@ -286,3 +286,55 @@ print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+def _unnamed(**columns: list[Any]) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": ["q1"] * 3, "iteration": [1, 1, 2], "doc_id": ["d1", None, "d2"]} | columns)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"rank": [1, 2, 1], "score": [2.0, 1.0, 1.0]},
+        {"rank": [1, 2, 1], "score": [2.0, None, 1.0]},
+        {"score": [2.0, 1.0, 1.0]},
+        {"score": [2.0, None, 1.0]},
+        {},
+        {"iteration": [1, 3, 2], "rank": [1, 2, 1]},
+    ],
+)
+def test_a_row_without_doc_id_that_may_be_a_result_is_told_with_its_place(
+    tmp_path: Path, columns: dict[str, list[Any]]
+) -> None:
+    frame = _unnamed(**columns)
+    frame.write_csv(tmp_path / "a.csv")
+    frame.write_ndjson(tmp_path / "a.jsonl")
+    frame.write_parquet(tmp_path / "a.parquet")
+    frames = [frame, frame.to_pandas(), frame.lazy(), duckdb.from_arrow(frame.to_arrow())]
+    for source in (*frames, *(tmp_path / name for name in ("a.csv", "a.jsonl", "a.parquet"))):
+        place = "a row .*'q1'" if source is frames[2] or source is frames[3] else ".*row 1"
+        with pytest.warns(gg.GoodgainNotice, match=f"1 row without a doc_id has a rank, .* the first: {place}"):
+            gg.read_run(source)
+
+
+def test_rows_without_doc_id_and_with_nothing_else_say_that_an_iteration_has_no_results() -> None:
+    alone = {"iteration": [1, 3, 2]}
+    for columns in (alone, alone | {"rank": [1, 0, 1]}, alone | {"rank": [1, None, 1], "score": [1.0, None, 2.0]}):
+        for source in (_unnamed(**columns), _unnamed(**columns).to_pandas(), _unnamed(**columns).lazy()):
+            with no_notices():
+                gg.read_run(source)
+    with no_notices():  # as `-` beside results, which changes nothing
+        gg.read_run(_unnamed(rank=[1, 0, 1], score=[1.0, 0.0, 1.0]))
+
+
+def test_a_large_table_says_once_how_many_rows_have_no_doc_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from goodgain.batches import run_file
+
+    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 0)
+    rows = [(f"q{k}", 1, f"d{j}" if j % 3 else None, j + 1) for k in range(50) for j in range(9)]
+    frame = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank"], orient="row")
+    for name, one in (("whole", frame), ("scattered", frame.sample(fraction=1, shuffle=True, seed=1))):
+        one.write_parquet(tmp_path / f"{name}.parquet", row_group_size=45)
+        with pytest.warns(gg.GoodgainNotice, match="150 rows without a doc_id have a rank") as told:
+            gg.evaluate({"q1": {"d1": 1}}, tmp_path / f"{name}.parquet", "CG(rel=1)")
+        assert sum("without a doc_id" in str(notice.message) for notice in told) == 1

@@ -44,7 +44,7 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
         ("grades.csv", "Query,Document,x@example.org\nq,d,2\n", r"it has Query, Document, \(an address\)"),
         ("grades.csv", "", "is empty"),
         ("grades.csv", "query_id,doc_id,grade,grade\nq,d,1,2\n", "has two columns grade"),
-        ("grades.csv", "query_id,doc_id,grade\nq,d,2,3\n", "not readable as CSV"),
+        ("grades.csv", "query_id,doc_id,grade\nq,d,2,3\n", "line 2: 'q,d,2,3' has 4 values, the header has 3 names"),
         ("grades.csv", "query_id,doc_id,judge,grade\nq,d,a,1\nq,d,a,2\n", "row 2 and .*row 3 are two grades of one judge"),
         ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
         ("grades.csv", "query_id,doc_id,grade\n", "there is no grade in it"),

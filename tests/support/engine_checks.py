@@ -171,7 +171,7 @@ def missing_iterations_are_added(put: Put) -> None:
         ("q", 2, "a", 1, 1.0, "t"),
         ("q", 5, "b", 1, 1.0, "t"),
         ("r", 1, "a", 1, 1.0, None),
-        ("s", 3, None, 1, 1.0, "u"),
+        ("s", 3, None, 0, 0.0, "u"),
     ]
     run = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score", "tag"], orient="row")
     for first in (0, 1):

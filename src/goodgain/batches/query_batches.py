@@ -19,6 +19,7 @@ from goodgain.batches.whole_query_blocks import TextBlock
 from goodgain.counting.ledger import tally
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
+from goodgain.formats.checks import UnnamedRows, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations, warn_once
 from goodgain.formats.text import warn_of_passed_over
 from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
@@ -133,6 +134,7 @@ def _count_blocks(
 ) -> Iterator[QueryBatch]:
     contradicting = 0
     repeats_without_iterations = False
+    unnamed: list[UnnamedRows] = []
     met: set[str] = set()
     for block, found in _scan_blocks(blocks, qrels, rels, request):
         run: Run | None = None
@@ -140,6 +142,7 @@ def _count_blocks(
             tallied, of_block = found
         else:
             run = block.run
+            unnamed.append(run.unnamed)
             tallied, of_block = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels), None
             repeats_without_iterations |= not run.has_iterations and has_repeats(run.frame)
         if of_block is None:
@@ -154,6 +157,7 @@ def _count_blocks(
         notice(f"{file.path}: {EMPTY_RUN}")
     warn_of_passed_over(str(file.path), file.passed_over.values())
     file.passed_over.clear()
+    warn_of_unnamed_rows(str(file.path), unnamed)
     warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
         warn_of_missing_iterations(file)

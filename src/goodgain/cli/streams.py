@@ -14,6 +14,8 @@ from goodgain.files.safe_text import escape_controls
 
 __all__ = ["check_standard_streams", "drop_output", "open_console"]
 
+_LEAST_WIDTH = 40
+
 
 class _Printable(io.TextIOBase):
     """A text stream in which control characters are made visible, so that no id or name can steer a terminal.
@@ -103,7 +105,13 @@ def drop_output(stream: TextIO) -> None:
 
 
 def open_console(stream: TextIO, **options: Any) -> Any:
-    """Return a console of rich that writes to a standard stream as it is: texts in its tables are escaped before."""
+    """Return a console of rich that writes to a standard stream as it is: texts in its tables are escaped before.
+
+    It is at least 40 characters wide: in fewer (COLUMNS=0) rich leaves out columns, or all of a table.
+    """
     from rich.console import Console
 
-    return Console(file=getattr(stream, "raw", stream), **options)
+    console = Console(file=getattr(stream, "raw", stream), **options)
+    if console.width < _LEAST_WIDTH:
+        console.width = _LEAST_WIDTH
+    return console

@@ -2,18 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.formats.frames import Frame
 from goodgain.formats.row_origins import RowSource, quote
 from goodgain.formats.skipped import SkippedRows, leave_out_rows
 from goodgain.ranking.engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS, Table
 
-__all__ = ["check_rows", "check_tags"]
+__all__ = ["UnnamedRows", "check_rows", "check_tags", "find_unnamed_rows", "warn_of_unnamed_rows"]
+
+
+class UnnamedRows(NamedTuple):
+    """Rows of a run without doc_id that do not look like an iteration without results: how many, and the first of them."""
+
+    number: int = 0
+    first: str = ""
+
+
+def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
+    """Return the rows with a null doc_id that may be results whose id was lost.
+
+    A null doc_id says that the iteration has no results. Rank and score are 0 or null then, and where both are null or absent
+    the iteration has no other row.
+    """
+    schema = frame.collect_schema()
+    is_null = nw.col("doc_id").is_null()
+    nameless: Frame = frame.filter(is_null)
+    if not len(collect(nameless.head(1))):
+        return UnnamedRows()
+    if isinstance(frame, nw.DataFrame):
+        nameless = frame.with_row_index("row").filter(is_null)
+    has_value, has_zero = ~is_null, ~is_null  # false in all of these rows
+    for name in (name for name in ("rank", "score") if name in schema):
+        number = nw.col(name).fill_null(0)
+        has_value = has_value | ((number != 0) & number.is_finite() if schema[name].is_float() else number != 0)
+        has_zero = has_zero | (~nw.col(name).is_null() & (number == 0))
+    iteration = [name for name in ("query_id", "iteration") if name in schema]
+    results: Any = frame.filter(~is_null & (nw.col("doc_id") != EMPTY_DOC)).select(iteration).unique()
+    ranked = collect(nameless.filter(has_value))
+    beside = collect(nameless.filter(~has_value & ~has_zero).join(results, on=iteration, how="semi"))
+    if ranked.is_empty() and beside.is_empty():
+        return UnnamedRows()
+    if isinstance(frame, nw.DataFrame):
+        first = rows.locate(min(row for part in (ranked, beside) for row in part.get_column("row")))
+    else:
+        first = f"a row {quote(str((beside if ranked.is_empty() else ranked).row(0, named=True)))}"
+    return UnnamedRows(len(ranked) + len(beside), first)
+
+
+def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
+    """Give one notice about the rows that `find_unnamed_rows` found in the parts of a run, if there are any."""
+    found = [part for part in parts if part.number]
+    if found:
+        count = sum(part.number for part in found)
+        notice(
+            f"{label}: {count:,} row{'s' * (count != 1)} without a doc_id {'has' if count == 1 else 'have'} a rank, a score, or "
+            f"results beside, and {'was' if count == 1 else 'were'} not counted as results; the first: {found[0].first}; write "
+            "the ids (pandas reads the id NA as none: keep_default_na=False), or '-' with rank and score 0 where an iteration "
+            "has no results"
+        )
 
 
 def check_rows(frame: Frame, rows: RowSource, table: Table, *, errors: str) -> tuple[Frame, RowSource]:

@@ -95,6 +95,15 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             raise InputError(
                 f"{label} has two columns for {ours}, {name!r} and {others[0]!r}; rename one of them, or leave it out of columns="
             )
+    if found.get("relevance") == "relevance" and "relevance" not in renamed:
+        other = next(
+            (name for name in names if name not in renamed and _SYNONYMS.get(name.lower()) == "relevance"), None
+        )
+        if other is not None:
+            raise InputError(
+                f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
+                "columns={'relevance': 'relevance'} (--columns relevance=relevance) to read that of this name"
+            )
     understood = _find_synonyms(names, table, found.values(), label)
     found |= understood
     in_table = sorted(found, key=lambda name: list(table.columns).index(found[name]))

@@ -33,6 +33,8 @@ _RULE = (
     "number the iterations of this query, or give it one value"
 )
 _LARGEST_GAP = 10_000
+#: How many numbers may be missing in a whole run: so many in any case, and so many for each iteration that is there.
+_MOST_MISSING, _MOST_MISSING_EACH = 5_000_000, 10
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource]:
@@ -112,7 +114,8 @@ def add_empty_iterations(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
     """Add a row `-` for every number from `first` to the query's largest that has no row.
 
     Raises:
-        InputError: a number is below `first`, or a gap is over 10,000.
+        InputError: a number is below `first`, a gap is over 10,000, or all gaps together are over 5 million and over ten
+            times the iterations that are there.
     """
     tags = [pl.col("tag").max()] if "tag" in frame.columns else []  # one a query; null where it is not said
     searched = frame.group_by("query_id", "iteration").agg(*tags)
@@ -148,6 +151,12 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
         raise InputError(
             f"query {query_id!r} lacks {gap} numbers before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
             "number the steps of an agent; renumber it, or read the run without gaps='empty'"
+        )
+    missing = gaps.get_column("gap").sum()
+    if missing > max(_MOST_MISSING, _MOST_MISSING_EACH * len(gaps)):
+        raise InputError(
+            f"the run lacks {missing:,} numbers of iterations where it has {len(gaps):,}: column 2 does not number the steps of "
+            "an agent; renumber it, or read the run without gaps='empty'"
         )
     tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
     return (

@@ -15,7 +15,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, stem
-from goodgain.formats.checks import check_rows, check_tags
+from goodgain.formats.checks import UnnamedRows, check_rows, check_tags, find_unnamed_rows, warn_of_unnamed_rows
 from goodgain.formats.column_names import (
     Columns,
     FoundColumns,
@@ -78,6 +78,7 @@ class Run(PandasFacade):
         likely_iteration: a column of the source that looks like the iteration, where none was one.
         renamed: the columns of the source that `columns=` renamed.
         warned: notices that were given about this run, so that none is given twice.
+        unnamed: rows without doc_id that may be results.
     """
 
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
@@ -96,6 +97,7 @@ class Run(PandasFacade):
         self.likely_iteration = columns.likely_iteration if columns else None
         self.renamed: frozenset[str] = columns.renamed if columns else frozenset()
         self.warned: set[str] = set()
+        self.unnamed = UnnamedRows()
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -273,8 +275,11 @@ def make_run(
     """
     frame, rows, found = source
     columns = frame.collect_schema().names()
+    unnamed = UnnamedRows()
     if not is_text:
-        frame, rows = check_rows(cast_columns(frame, RUN), rows, RUN, errors=errors)
+        frame = cast_columns(frame, RUN)
+        unnamed = find_unnamed_rows(frame, rows)
+        frame, rows = check_rows(frame, rows, RUN, errors=errors)
     has_iterations = "iteration" in columns
     if not has_iterations:
         frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
@@ -293,6 +298,9 @@ def make_run(
             in_memory = add_empty_iterations(in_memory, first=first)
         is_empty = in_memory.is_empty()
         run = Run(in_memory, name=name, has_iterations=has_iterations, columns=found)
+    run.unnamed = unnamed
+    if not is_part:
+        warn_of_unnamed_rows(rows.label, [unnamed])
     if is_empty and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
     if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(run.frame):

@@ -31,6 +31,7 @@ __all__ = [
 
 _BOM = b"\xef\xbb\xbf"
 _COMMENT_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
+_FIRST_SIX = re.compile(r"^(?:[^ \t\r\v\f]+[ \t\r\v\f]+){5}[^ \t\r\v\f]+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -223,6 +224,10 @@ def _fields(line: bytes, table: TextTable) -> _Fields:
     fields = re.split(r"[ \t\r\v\f]+", text)
     is_longer = table is RUN_TEXT and _goes_on_after_tag(fields)
     if is_longer:
+        if "\r" in _FIRST_SIX.sub("", text, count=1):
+            return _Fields(
+                [], "goes on after a carriage return behind the tag (lines end with \\n or \\r\\n, not with \\r alone)"
+            )
         fields = fields[: len(table.fields)]
     if len(fields) != len(table.fields):
         other = table.other()

@@ -12,13 +12,13 @@ from goodgain.errors import InputError, notice
 from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.opening import container, plain_name
-from goodgain.formats.row_origins import FrameRows, RowSource, number_lines
+from goodgain.formats.delimited import check_texts, read_cells, separator_by_name
+from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.judging.tool_exports import is_quepid_book, read_json_objects, read_quepid_book
 
 __all__ = ["GRADE", "OneSource", "name_columns", "open_grade_file"]
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _BOM = b"\xef\xbb\xbf"
 #: Names of the column with the grade: of grades in long form, and of qrels.
 GRADE = ("grade", "relevance")
@@ -43,8 +43,9 @@ def open_grade_file(path: Path) -> OneSource:
         InputError: the file cannot be read, or is not one of grades.
     """
     suffix = Path(plain_name(path.name)).suffix.lower()
-    if suffix in _SEPARATORS:
-        return _read_delimited(path, _SEPARATORS[suffix])
+    separator = separator_by_name(path)
+    if separator is not None:
+        return _read_delimited(path, separator)
     kind = "json" if suffix == ".json" else container(path)
     if kind in ("json", "jsonl"):
         content = (read_lines(path) if kind == "jsonl" else read_bytes(path)).data
@@ -58,25 +59,25 @@ def open_grade_file(path: Path) -> OneSource:
 
 
 def _read_delimited(path: Path, separator: str) -> OneSource:
-    whole = read_lines(path)
-    content = whole.data.removeprefix(_BOM)
-    if not content.strip():
+    content = read_lines(path)
+    if not content.data.removeprefix(_BOM).strip():
         raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
-    try:
-        frame = pl.read_csv(content, separator=separator, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        raise InputError(
-            f"{path}: is not readable as CSV ({str(error).splitlines()[0]}); write it again as UTF-8, each line with as many "
-            "fields as the header"
-        ) from error
-    rows = FrameRows(f"{path}, counting the header as row 1", range(2, frame.height + 2))
-    if is_quepid_book(frame.columns, str(path)):
-        header = next(number_lines(whole))[1].removeprefix(_BOM).decode("utf-8", "replace")
-        return OneSource(read_quepid_book(frame, header, str(path)), rows)
-    twice = [name for name in ("query_id", "doc_id", "judge", *GRADE) if f"{name}_duplicated_0" in frame.columns]
-    if twice:  # Polars' name for the second of two
+    names, frame, numbers = read_cells(content, separator, path, errors=None)
+    below = range(frame.height) if numbers is None else numbers
+    rows = FrameRows(f"{path}, counting the header as row 1", [number + 2 for number in below])
+    if is_quepid_book(names, str(path)):
+        check_texts(frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, rows)
+        return OneSource(read_quepid_book(frame, names), rows)
+    read = [name for name in ("query_id", "doc_id", "judge", *GRADE) if name in names]
+    twice = [name for name in read if names.count(name) > 1]
+    if twice:
         raise InputError(f"{path}: has two columns {twice[0]}; rename or remove one")
-    return OneSource(name_columns(frame, str(path)), rows)
+    others = [name for name in dict.fromkeys(names) if name not in read]  # for messages alone
+    found = name_columns(
+        frame.select(pl.col(str(names.index(name))).alias(name) for name in [*read, *others]), str(path)
+    )
+    check_texts(found.drop("grade"), separator, rows)
+    return OneSource(found, rows)
 
 
 def _read_trec(path: Path) -> OneSource:
@@ -102,7 +103,10 @@ def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
         InputError: the frame has not these columns.
     """
     names = frame.columns
-    grade = next((name for name in GRADE if name in names), None)
+    both = [name for name in GRADE if name in names]
+    if len(both) > 1:
+        raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
+    grade = both[0] if both else None
     missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if grade else ["grade"])
     if missing or grade is None:
         raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,7 +38,7 @@ def is_quepid_book(columns: Sequence[str], label: str) -> bool:
     return names[:2] == _KEY
 
 
-def read_quepid_book(frame: pl.DataFrame, header: str, label: str) -> pl.DataFrame:
+def read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return query_id, doc_id, judge, grade, row of a book: one row for each rater of each line.
 
     A cell `1|3` holds two grades: each is of a judge of its own, because a column such as Unknown stands for several
@@ -47,12 +46,8 @@ def read_quepid_book(frame: pl.DataFrame, header: str, label: str) -> pl.DataFra
 
     Args:
         frame: the book, every column text.
-        header: its first line: Polars renames columns that have the same name.
-        label: what errors call the file.
+        names: of its columns; two raters may have one name.
     """
-    names = next(csv.reader([header]))
-    if len(names) != frame.width:
-        raise InputError(f"{label}: a rater's name has a line feed in it; rename the rater and export the book again")
     judges = _tell_apart([re.sub(_ESCAPED, r"\1", name) for name in names[2:]])
     frame.columns = ["query_id", "doc_id", *(f"column {place}" for place in range(len(judges)))]
     texts = pl.col("query_id", "doc_id").str.replace(_ESCAPED, "${1}")
@@ -173,6 +168,10 @@ def _check_objects(values: list[Any], first: int, label: str) -> list[dict[str, 
     for number, value in enumerate(values, start=first):
         if not isinstance(value, dict):
             raise InputError(f"{label}: object {number} is not a JSON object; give one with query_id, doc_id, grade")
+        if "grade" in value and "relevance" in value:
+            raise InputError(
+                f"{label}: object {number} has two values that may be the grade, grade and relevance; remove or rename one"
+            )
     return values
 
 

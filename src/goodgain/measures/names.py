@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -123,11 +124,16 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
         cutoff: Any = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             cutoff = ast.literal_eval(node.right)
+            if cutoff is None:
+                raise MeasureError(f"{name!r}: None is no cutoff; write a number after @, or leave out the @")
             node = node.left
         params: dict[str, Any] = {}
         if isinstance(node, ast.Call):
             if node.args:
                 raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
+            twice = [one for one, times in Counter(str(keyword.arg) for keyword in node.keywords).items() if times > 1]
+            if twice:
+                raise MeasureError(f"{name!r}: the parameter {twice[0]} is given twice; write it once")
             params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
             node = node.func
         if not isinstance(node, ast.Name):
@@ -138,6 +144,10 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
     known = _find_measure(node.id, name.strip()[len(node.id) :])
     if cutoff is not None:
+        if known.AT_PARAM in params:
+            raise MeasureError(
+                f"{name!r}: the parameter {known.AT_PARAM} is given twice, by name and after @; write it once"
+            )
         params[known.AT_PARAM] = cutoff
     made = _simplify(_apply_parameters(known, params, name))
     return _check_measure(made) if complete else made

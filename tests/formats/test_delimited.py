@@ -1,0 +1,135 @@
+"""CSV and TSV with a header: every line is read as it stands, or one sentence says which is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.errors import GoodgainNotice
+from tests.support.tables import no_notices
+
+RUN = "query_id,iteration,doc_id,rank,score\n"
+QRELS = "query_id,doc_id,relevance\n"
+
+
+def write(tmp_path: Path, text: str, name: str = "t.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (
+            "q1,1,d1,1,2\nq1,1,d2,2,1\nq1,2\n",
+            r"t\.csv, line 4: 'q1,2' has 2 values, the header has 5 names; .*errors='skip'",
+        ),
+        ("q1,1,d1,1,2\n\n   \nq1,2", "line 5: 'q1,2' has 2 values"),
+        ("q1,1,d1,1,2\r\nq1\r\n", "line 3: 'q1' has 1 value, the header"),
+        ("q1,1,d1,1,2\nq1,1,d2,2,1,9\n", "line 3: 'q1,1,d2,2,1,9' has 6 values"),
+        ("q1,1,d1,1,2,7\nq1,1,d2,2\n", "line 2: 'q1,1,d1,1,2,7' has 6 values"),
+        ('q1,1,"d,1",1,2\nq1,2,d2\n', "line 3: 'q1,2,d2' has 3 values"),
+        ('q1,1,"d,,,,1",1,2\nq1,2,d2\n', "line 3: 'q1,2,d2' has 3 values"),
+        ('q1,1,"d""1",1,2\nq1,2,5"\n', "line 3: 'q1,2,5\"' has 3 values"),
+    ],
+)
+def test_a_line_of_csv_with_fewer_or_more_values_than_the_header_is_an_error(
+    tmp_path: Path, rows: str, says: str
+) -> None:
+    for before in ("", "\ufeff"):
+        with pytest.raises(gg.InputError, match=says):
+            gg.read_run(write(tmp_path, before + RUN + rows))
+
+
+def test_a_short_line_of_tsv_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, (RUN + "q1,1,d1,1,2\nq1,2\n").replace(",", "\t"), "t.tsv")
+    with pytest.raises(gg.InputError, match=r"line 3: .* has 2 values, the header has 5 names"):
+        gg.read_run(path)
+
+
+def test_a_short_line_of_qrels_and_of_grades_is_an_error_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "\n" + QRELS + "q1,d1,2\nq1,d2\n")
+    for read in (gg.read_qrels, gg.aggregate):
+        with pytest.raises(gg.InputError, match=r"line 4: 'q1,d2' has 2 values, the header has 3 names"):
+            read(path)
+
+
+def test_lines_with_another_number_of_values_are_left_out_and_told_where_bad_rows_are_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path, RUN + 'q1,1,"d,1",1,2\nq1,2\nq1,1,d2,2,1\nq1,1,d3,2,1,9')
+    with pytest.warns(GoodgainNotice, match=r"left out 2 bad lines; line 3 \(has 2 values.*; line 5 \(has 6 values"):
+        run = gg.read_run(path, errors="skip")
+    assert run.frame["doc_id"].to_list() == ["d,1", "d2"]
+
+
+def test_empty_values_blank_lines_and_quotes_are_no_short_lines(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, '\n \nquery_id,doc_id,relevance,note\nq1,d1,2,"a\nb, c"\n\nq1,d2,1,\n,,,\nq1,"d""3",0,5 \n  \n'
+    )
+    with no_notices():
+        labels = gg.read_qrels(path).frame.select("doc_id", "relevance").rows()
+        assert labels == [("d1", 2), ("d2", 1), ('d"3', 0)]
+        assert gg.aggregate(path)["relevance"].to_list() == [2, 1, 0]
+
+
+def test_many_short_lines_under_many_names_take_no_square_of_time(tmp_path: Path) -> None:
+    names = ",".join(f"c{k}" for k in range(8_000))
+    for quoted in ("", '"x,y"\n'):
+        path = write(tmp_path, f"query_id,doc_id,relevance,{names}\n{quoted}" + "q\n" * 8_000)
+        for read in (gg.read_qrels, gg.aggregate):
+            start = perf_counter()
+            with pytest.raises(gg.InputError, match=r"line 2: .* has . values?, the header has 8003 names"):
+                read(path)
+            assert perf_counter() - start < 1.5
+
+
+def test_blanks_around_values_belong_to_no_id_whoever_reads_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "query_id , doc_id, relevance\nq1, d1,2\n q1 ,d2 , 1\n")
+    labels = [("q1", "d1", 2), ("q1", "d2", 1)]
+    assert gg.read_qrels(path).frame.select("query_id", "doc_id", "relevance").rows() == labels
+    assert gg.aggregate(path).select("query_id", "doc_id", "relevance").rows() == labels
+
+
+def test_a_quote_in_tsv_is_a_sign_as_any_other(tmp_path: Path) -> None:
+    path = write(tmp_path, 'query_id\tdoc_id\trelevance\nq1\t"d1\t2\nq1\td2\t1\nq1\td3"\t0\n', "t.tsv")
+    with no_notices():
+        assert gg.read_qrels(path).frame["doc_id"].to_list() == ['"d1', "d2", 'd3"']
+        assert sorted(gg.aggregate(path)["doc_id"].to_list()) == ['"d1', "d2", 'd3"']
+
+
+def test_values_of_tsv_that_stand_in_quotes_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path, 'query_id\tdoc_id\trelevance\nq1\t"d1"\t2\nq1\td2\t1\n', "t.tsv")
+    for read in (gg.read_qrels, gg.aggregate):
+        with pytest.warns(GoodgainNotice, match="1 value in quotes, which belong to the value in TSV"):
+            read(path)
+
+
+def test_an_id_of_csv_with_a_line_feed_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, QRELS + 'q1,d0,2\nq1,"d1,2\nq1,d2,1\nq1,d3",0\n')
+    for read, row in ((gg.read_qrels, "row 1"), (gg.aggregate, "row 3")):
+        with pytest.raises(gg.InputError, match=f"{row} has a line feed in the doc_id 'd1,2"):
+            read(path)
+
+
+def test_a_quote_of_csv_that_is_never_closed_is_an_error(tmp_path: Path) -> None:
+    for rows in ('q1,"d1,2\nq1,d2,1\n', 'q1,d1,2\nq1,d2,"1\n'):
+        for read in (gg.read_qrels, gg.aggregate):
+            with pytest.raises(gg.InputError):
+                read(write(tmp_path, QRELS + rows))
+
+
+def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "query_id,doc_id,grade,relevance\nq1,d1,0,2\n")
+    frame = pl.read_csv(path)
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    for source in (path, frame, tmp_path / "t.jsonl"):
+        with pytest.raises(gg.InputError, match="two columns that may be relevance, 'relevance' and 'grade'"):
+            gg.read_qrels(source)
+    for source in (path, frame, tmp_path / "t.jsonl"):
+        with pytest.raises(gg.InputError, match=r"two .* that may be the grade, grade and relevance"):
+            gg.aggregate(source)
+    assert gg.read_qrels(path, columns={"relevance": "relevance"}).frame["relevance"].to_list() == [2]
