@@ -252,6 +252,27 @@ def test_an_endpoint_that_ignores_the_largest_answer_stops_the_job(tmp_path: Pat
         assert server.count == sent + 1  # the answers themselves were kept
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("k", value) for value in (0, -1, 1.5, True, 2**70)),
+        *(("max_characters", value) for value in (0, -1, 1.5, None)),
+        *((name, value) for name in ("jobs", "tries", "samples", "max_output_tokens") for value in (0, 1.5, None, "2")),
+        *((name, value) for name in ("max_calls", "max_tokens", "tokens_per_minute") for value in (-1, 0.5, "2")),
+        *(("model", value) for value in (None, "", " ", 5, "\ud800")),
+        *(("timeout", value) for value in (float("nan"), float("inf"), -1, 0, None, "2", 1e300)),
+        *(("temperature", value) for value in (float("nan"), float("inf"), -1, "none", True)),
+        *(("key_variable", value) for value in (None, "")),
+        ("output_limit", "tokens"),
+    ],
+)
+def test_an_option_that_is_out_of_its_range_is_named(name: str, value: Any) -> None:
+    """k=0 meant all, max_characters=0 sent empty documents, and a temperature of NaN was written as null."""
+    options: dict[str, Any] = {"texts": {"a": "b"}, "model": "m", "base_url": "http://127.0.0.1:9/v1", name: value}
+    with pytest.raises(gg.InputError, match=f"^{name}=.*: .*give "):
+        gg.label({"q": {"a": 1.0}}, {"q": "who"}, **options)
+
+
 def test_a_temperature_of_none_is_not_sent() -> None:
     with serve(lambda call: good()) as server:
         ask(server, 1, temperature=None)
@@ -299,9 +320,9 @@ def test_nothing_is_sent_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(gg.InputError, match="nothing is sent anywhere by default"):
         gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m")
-    for url in ("localhost:8000", "file:///etc/passwd"):
+    for url in ("localhost:8000", "file:///etc/passwd", "http://[", "http://a:b/v1", 5):
         with pytest.raises(gg.InputError, match="is not an http address"):
-            gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", base_url=url)
+            gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", base_url=url)  # type: ignore[arg-type]  # 5 is no text
 
 
 def test_a_judge_of_the_agents_own_family_is_said() -> None:

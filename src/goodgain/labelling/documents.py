@@ -18,6 +18,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.row_origins import quote
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
+from goodgain.labelling.options import check_count
 from goodgain.labelling.texts import cast_texts, collect_frame, read_queries, read_table, read_texts
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
@@ -60,8 +61,10 @@ def collect_documents(
         max_characters: where a text is cut.
 
     Raises:
-        InputError: a source cannot be read, or a query has no text.
+        InputError: a source cannot be read, a query has no text, or k or max_characters is not a count.
     """
+    check_count("k", k, none="all results")
+    check_count("max_characters", max_characters)
     found, systems = _gather(source, results=results, qrels=qrels, k=k)
     named = read_queries(queries).rename({"text": "query"})
     without = found.join(named, on="query_id", how="anti")
@@ -112,7 +115,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
             parts.append(_read_documents(frame, k))
     if runs:
-        parts.append(pool(runs, k=k or _WHOLE, qrels=qrels, results=results))
+        parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=qrels, results=results))
         systems += list(runs)
     columns = [*DOCUMENT, *_TEXTS]
     together = pl.concat([_with_texts(part).select(columns) for part in parts])

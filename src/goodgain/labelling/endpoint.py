@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.labelling.answers import LARGEST_BODY, Answer, read_completion
+from goodgain.labelling.options import check_name, check_number
 from goodgain.labelling.requests import Parameters, Request
 
 __all__ = ["Endpoint", "Reply", "StoppedError"]
@@ -19,6 +20,9 @@ __all__ = ["Endpoint", "Reply", "StoppedError"]
 #: Where the key is, unless another variable is named.
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+
+#: Seconds that a call may take: the least and the most that may be asked for.
+_SHORTEST, _LONGEST = 1e-6, 86_400.0
 
 #: A parameter that an endpoint may refuse -> what to do about it.
 _REMEDIES = {
@@ -74,13 +78,17 @@ class Endpoint:
     def __init__(
         self, base_url: str | None, parameters: Parameters, *, timeout: float = 60.0, key_variable: str = KEY_VARIABLE
     ) -> None:
+        check_number(
+            "timeout", timeout, _SHORTEST, _LONGEST, words="seconds, a number above 0 and at most 86,400 (a day)"
+        )
+        check_name("key_variable", key_variable, "give the name of the environment variable that holds the key")
         url = base_url or os.environ.get(URL_VARIABLE)
         if not url:
             raise InputError(
                 "there is no endpoint: nothing is sent anywhere by default; give the address of one that is "
                 f"OpenAI-compatible (--base-url, base_url=, or the variable {URL_VARIABLE})"
             )
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        if not _is_address(url):
             raise InputError(f"{url!r}: is not an http address; give one such as http://localhost:8000/v1")
         try:
             import openai
@@ -200,6 +208,14 @@ class Endpoint:
     def _hide(self, text: str) -> str:
         """Return a text without the key, which some endpoints repeat in their errors."""
         return text.replace(self._key, "***") if self._key else text
+
+
+def _is_address(url: Any) -> bool:
+    """Tell whether something is an http address with a host."""
+    try:
+        return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is no number, no text
+        return False
 
 
 def _is_of_transport(error: Exception) -> bool:
