@@ -158,10 +158,10 @@ def _blocks(content: bytes, label: str, *, lines: bool) -> Iterator[tuple[int, l
     parts = [line for line in content.splitlines() if line.strip()]
     for start in range(0, len(parts), _BLOCK):
         some = parts[start : start + _BLOCK]
-        values = _load_together(some)
-        if values is None:
-            values = [_load(line, f"{label}, line {start + place}") for place, line in enumerate(some, start=1)]
-        yield start + 1, _check_objects(values, start + 1, label)
+        together = _load_together(some)
+        if together is None:
+            together = [_load(line, f"{label}, line {start + place}") for place, line in enumerate(some, start=1)]
+        yield start + 1, _check_objects(together, start + 1, label)
 
 
 def _load_together(lines: list[bytes]) -> list[Any] | None:
