@@ -153,6 +153,16 @@ def test_polars_without_threads_is_one_sentence() -> None:
     assert "POLARS_MAX_THREADS=0" in check_sentence(done, 2)
 
 
+@pytest.mark.parametrize("value", ["+0", " 0", "00", "-1", "1025", "99999999"])
+def test_a_number_of_threads_that_no_machine_has_is_refused(value: str) -> None:
+    done = run("evaluate", *PRINTING["evaluate"], POLARS_MAX_THREADS=value)
+    assert "a number of threads from 1 to 1,024" in check_sentence(done, 2)
+
+
+def test_an_empty_number_of_threads_is_none() -> None:
+    assert run("evaluate", *PRINTING["evaluate"], POLARS_MAX_THREADS="").returncode == 0
+
+
 def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     """Python's own memory is meant: where Polars gets none, it ends the process."""
     code = """

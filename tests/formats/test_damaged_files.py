@@ -36,6 +36,10 @@ JUNK = [
     *(b",", b"{", b"inf", b"\0\0\0\0", b"\xff\xff\xff\x7f", b"1_000", b"\xc2\xa0", b"\xe2\x80\xa8", b"\x85", b"1e-400"),
 ]
 TABLES = {"run": "evaluated run", "qrels": "qrels", "grades": "grades"}
+#: What `goodgain label` reads, and the endings that it knows.
+LABELLING = [
+    (table, ending) for table in ("queries", "texts", "sheet") for ending in (".csv", ".tsv", ".jsonl", ".parquet")
+]
 ENDINGS = [".txt", ".csv", ".tsv", *opening._CONTAINERS]
 
 
@@ -46,6 +50,17 @@ def make_frame(table: str) -> pl.DataFrame:
         return frame.with_columns(rank=pl.int_range(90) % 3 + 1, score=1 / (pl.int_range(90) + 1), tag=pl.lit("t"))
     if table == "qrels":
         return frame.with_columns(iteration=pl.lit("0"), relevance=pl.int_range(90) % 4)
+    if table == "queries":
+        return (
+            frame.select("query_id")
+            .unique(maintain_order=True)
+            .with_columns(text=pl.lit("who"), description=pl.lit("it"))
+        )
+    if table == "texts":
+        return frame.select("doc_id", text="text of " + pl.col("doc_id"))
+    if table == "sheet":
+        texts = frame.select("query_id", "doc_id", title="t" + pl.col("doc_id"), url=pl.lit("u"), snippet=pl.lit("s"))
+        return texts.with_columns(grade=pl.lit(None, pl.Int64))
     return frame.drop("iteration").with_columns(judge=pl.lit("j"), grade=pl.int_range(90) % 4)
 
 
@@ -80,10 +95,11 @@ def damage(content: bytes, random: Random) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    ("table", "ending"), [*((table, ending) for table in TABLES for ending in ENDINGS), *LABELLING]
+)
 def test_a_damaged_table_is_read_or_is_one_sentence(table: str, ending: str, tmp_path: Path) -> None:
-    _, read = PATH_READERS[f"{TABLES[table]}{ending}"]
+    _, read = PATH_READERS[f"{TABLES.get(table, table)}{ending}"]
     whole, path = encode(make_frame(table), ending), tmp_path / f"a{ending}"
     for seed in range(how_many(4, full=150)):
         path.write_bytes(damage(whole, Random(f"{table}{ending}{seed}")))
@@ -94,17 +110,22 @@ def test_a_damaged_table_is_read_or_is_one_sentence(table: str, ending: str, tmp
                 assert "\n" not in str(error) and len(str(error)) < 2_000
 
 
-def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["run", "queries", "texts", "sheet", "log"])
+def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the_process(
+    table: str, tmp_path: Path
+) -> None:
     """Bytes of the header of a page are set to all values: one of them is the number of its rows."""
-    whole, path = encode(make_frame("run"), ".parquet"), tmp_path / "a.parquet"
-    for at in range(4, how_many(20, full=120)):
+    log = Path(__file__).parents[1] / "traces" / "fixtures" / "openinference" / "phoenix.parquet"
+    whole = log.read_bytes() if table == "log" else encode(make_frame(table), ".parquet")
+    path = tmp_path / "a.parquet"
+    for at in {*range(4, how_many(20, full=150)), 62, 142}:  # where Polars ended the process for a log and for texts
         for value in (0x7F, 0x80, 0xFF):
             path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
             with no_notices():
                 try:
-                    gg.read_run(path)
+                    PATH_READERS[f"{table}.parquet"][1](path)
                 except gg.InputError as error:
-                    assert "write it again" in str(error) or "a.parquet" in str(error)
+                    assert "write it again" in str(error) or "a.parquet" in str(error) or table == "sheet"
 
 
 def test_a_log_in_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:

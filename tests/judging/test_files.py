@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.judging.scales import find_map
+from goodgain.judging.tool_exports import _tell_apart
 
 
 def written(tmp_path: Path, name: str, text: str) -> Path:
@@ -82,3 +86,22 @@ def test_numbers_in_column_2_of_qrels_that_differ_are_said_to_be_read_as_judges(
 def test_a_sheet_that_nobody_filled_in_has_no_labels(tmp_path: Path) -> None:
     sheet = written(tmp_path, "sheet.csv", "query_id,doc_id,runs,first_iteration,grade\nq,a,1,1,\nq,b,1,1, \n")
     assert gg.aggregate(sheet, scale="graded").rows() == [("q", "a", None, 0, 1, False), ("q", "b", None, 0, 1, False)]
+
+
+def test_an_object_over_two_lines_is_refused_though_another_line_has_two(tmp_path: Path) -> None:
+    """As many objects as lines: `{..},{..}` in one line made up for the one that was cut."""
+    row = '{"query_id":"q","doc_id":"%s","judge":"j","grade":1}'
+    cut = row % "c"
+    lines = [f"{row % 'a'},{row % 'b'}", cut[:15], cut[16:]]
+    assert cut[15] == ","
+    path = written(tmp_path, "grades.jsonl", "\n".join(lines) + "\n")
+    with pytest.raises(gg.InputError, match="line 1: is not JSON"):
+        gg.aggregate(path)
+
+
+def test_many_raters_and_many_thresholds_take_no_square_of_time() -> None:
+    begin = time.process_time()
+    assert _tell_apart(["a", "b"] * 30_000)[-2:] == ["a (30000)", "b (30000)"]
+    many = find_map(", ".join(f">={k} -> {k}" for k in range(20_000)))
+    assert many.apply(pl.Series([5.5, None, -1.0])).to_list() == [5.0, None, 0.0]
+    assert time.process_time() - begin < 5

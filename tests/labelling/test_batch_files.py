@@ -93,6 +93,29 @@ def test_a_file_that_is_no_batch_is_one_sentence(
     assert said in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (200, "ok"),
+        ("200", "ok"),
+        ("429", "http_429"),
+        *((bad, "http_unknown") for bad in ({"a": 1}, None, "x" * 5_000, 0, True)),
+    ],
+)
+def test_a_status_of_a_batch_is_a_number_or_unknown(tmp_path: Path, status: object, said: str) -> None:
+    from goodgain.labelling.batch_files import read_batch
+    from goodgain.labelling.journal import Journal
+    from goodgain.labelling.prompts import read_prompt
+    from goodgain.labelling.requests import Parameters, Request
+
+    request = Request("a" * 64, read_prompt(None), Parameters("m"), "who", "text", None)
+    line = {"custom_id": request.key, "response": {"status_code": status, "body": good()}}
+    (tmp_path / "out.jsonl").write_text(json.dumps(line))
+    with Journal.open(None) as journal:
+        assert read_batch(tmp_path / "out.jsonl", [request], journal) == 1
+        assert journal.find([request.key])[request.key].status == said
+
+
 def test_a_batch_file_has_a_name_that_says_so(tmp_path: Path) -> None:
     from goodgain.labelling.batch_files import write_batch
     from goodgain.labelling.requests import Parameters

@@ -100,6 +100,30 @@ def test_retry_after_is_obeyed() -> None:
     assert all(second - first >= 0.99 for first, second in by_text.values())
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("inf", "1e400", "nan", "", "soon", "1 Jan 99999 00:00:00 GMT", "Mon, 31 Feb 2030 00:00:00 GMT", "-5"),
+        "9" * 5_000,
+    ],
+)
+def test_a_retry_after_that_is_no_time_is_as_none(asked: str) -> None:
+    def script(call: Call) -> Any:
+        return good() if call.before else (429, {"error": {"message": "slow"}}, {"Retry-After": asked})
+
+    with serve(script) as server:
+        assert ask(server, 1)["grade"].to_list() == [3]
+    assert server.count == 2
+
+
+@pytest.mark.parametrize("asked", ["3601", "1e10", "9999999999999", "Fri, 01 Jan 2100 00:00:00 GMT"])
+def test_a_retry_after_of_over_an_hour_stops_the_job(asked: str) -> None:
+    reply = (503, {"error": {"message": "closed"}}, {"Retry-After": asked})
+    with serve(lambda call: reply) as server, pytest.raises(StoppedError, match=r"asks to wait .* hours.*same journal"):
+        ask(server, 20, jobs=2)
+    assert server.count <= 4
+
+
 def test_answers_of_the_journal_are_not_asked_for_again(tmp_path: Path) -> None:
     journal = tmp_path / "answers"
     with serve(lambda call: good(number_of(call) % 5) if number_of(call) % 3 else good(7)) as server:
@@ -252,6 +276,27 @@ def test_an_endpoint_that_ignores_the_largest_answer_stops_the_job(tmp_path: Pat
         assert server.count == sent + 1  # the answers themselves were kept
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("k", value) for value in (0, -1, 1.5, True, 2**70)),
+        *(("max_characters", value) for value in (0, -1, 1.5, None)),
+        *((name, value) for name in ("jobs", "tries", "samples", "max_output_tokens") for value in (0, 1.5, None, "2")),
+        *((name, value) for name in ("max_calls", "max_tokens", "tokens_per_minute") for value in (-1, 0.5, "2")),
+        *(("model", value) for value in (None, "", " ", 5, "\ud800")),
+        *(("timeout", value) for value in (float("nan"), float("inf"), -1, 0, None, "2", 1e300)),
+        *(("temperature", value) for value in (float("nan"), float("inf"), -1, "none", True)),
+        *(("key_variable", value) for value in (None, "")),
+        ("output_limit", "tokens"),
+    ],
+)
+def test_an_option_that_is_out_of_its_range_is_named(name: str, value: Any) -> None:
+    """k=0 meant all, max_characters=0 sent empty documents, and a temperature of NaN was written as null."""
+    options: dict[str, Any] = {"texts": {"a": "b"}, "model": "m", "base_url": "http://127.0.0.1:9/v1", name: value}
+    with pytest.raises(gg.InputError, match=f"^{name}=.*: .*give "):
+        gg.label({"q": {"a": 1.0}}, {"q": "who"}, **options)
+
+
 def test_a_temperature_of_none_is_not_sent() -> None:
     with serve(lambda call: good()) as server:
         ask(server, 1, temperature=None)
@@ -299,9 +344,9 @@ def test_nothing_is_sent_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(gg.InputError, match="nothing is sent anywhere by default"):
         gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m")
-    for url in ("localhost:8000", "file:///etc/passwd"):
+    for url in ("localhost:8000", "file:///etc/passwd", "http://[", "http://a:b/v1", 5):
         with pytest.raises(gg.InputError, match="is not an http address"):
-            gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", base_url=url)
+            gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", base_url=url)  # type: ignore[arg-type]  # 5 is no text
 
 
 def test_a_judge_of_the_agents_own_family_is_said() -> None:
@@ -322,6 +367,29 @@ def test_a_journal_that_is_something_else_is_refused(tmp_path: Path, write: Call
     connection.close()
     with serve(lambda call: good()) as server, pytest.raises(gg.InputError, match="is a database of something else"):
         ask(server, 1, journal=tmp_path / "other")
+
+
+def test_a_journal_with_another_table_of_answers_is_refused(tmp_path: Path) -> None:
+    with serve(lambda call: good()) as server:
+        ask(server, 1, journal=tmp_path / "j")
+        connection = sqlite3.connect(tmp_path / "j")
+        connection.execute("DROP TABLE answers")
+        connection.execute("CREATE TABLE answers (mine)")
+        connection.close()
+        with pytest.raises(
+            gg.InputError, match=r"j: cannot be used as journal \(its table of answers has the columns mine"
+        ):
+            ask(server, 1, journal=tmp_path / "j")
+
+
+def test_a_journal_that_is_damaged_below_its_head_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with serve(lambda call: good()) as server:
+        ask(server, 60, journal=path)
+        content = path.read_bytes()
+        path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+        with pytest.raises(gg.InputError, match="j: cannot be used as journal"):
+            ask(server, 60, journal=path)
 
 
 def test_a_rate_of_calls_is_kept() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.labelling.documents import collect_documents
 from goodgain.labelling.texts import read_queries, read_texts
+from tests.formats.test_damaged_files import encode
 from tests.support.tables import ROOT
 
 RUN = {"q": {"a": 3.0, "b": 2.0}, "p": {"a": 1.0}}
@@ -85,6 +88,10 @@ def test_a_query_without_a_text_is_named() -> None:
         ("q.tsv", "q\twho\np\twhat\tthe thing\n"),
         ("q.tsv", "query_id\ttext\nq\twho\r\np\twhat\tthe thing\r\n"),
         ("q.jsonl", '{"query_id":"q","text":"who"}\n\n{"query_id":"p","text":"what","description":"the thing"}\n'),
+        (
+            "q.jsonl",
+            '\ufeff{"query_id":"q","text":"who"}\n{"query_id":"p","text":"what","description":"the thing","more":[1]}\n',
+        ),
         ("q.csv", "query_id,query,description\nq,who,\np,what,the thing\n"),
     ],
 )
@@ -101,6 +108,8 @@ def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -
         ("q.tsv", "q who\n", "line 1: has 1 fields"),
         ("q.jsonl", "[1]\n", "line 1: is not an object"),
         ("q.jsonl", "{\n", "line 1: is not JSON"),
+        ("q.jsonl", '{"query_id": "q", "text": ["x"]}\n', "line 1: text has a list where a text is needed"),
+        ("q.jsonl", '{"id": "q", "body": "x"}\n', "needs the columns query_id and text; it has neither"),
         ("q.jsonl", '{"id": "q", "text": "x"}\n', "needs the columns query_id and text"),
         ("q.tsv", "q\t\n", "'q' has no text"),
         ("q.tsv", "q\ta\nq\tb\n", "'q' has two texts"),
@@ -122,3 +131,50 @@ def test_texts_are_read_from_a_file_and_a_frame(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"doc_id": doc, "text": text}) + "\n" for doc, text in TEXTS.items()))
     assert read_texts(path).rows() == list(TEXTS.items())
     assert read_texts(pl.DataFrame({"doc_id": list(TEXTS), "text": list(TEXTS.values())})).rows() == list(TEXTS.items())
+
+
+@pytest.mark.parametrize(
+    ("queries", "said"),
+    [
+        ({"q": ["who"], "p": "what"}, "query_id 'q' has a list where a text is needed"),
+        ({"q": "who \ud800", "p": "what"}, "query_id 'q' has half a character"),
+        ({"q\udfff": "who", "p": "what"}, "has half a character"),
+        (pl.DataFrame({"query_id": ["q"], "text": [["who"]]}), "the column text holds List"),
+        (pd.DataFrame({"query_id": ["q", "p"], "text": ["who", [1]]}), "mix types in a column"),
+        (pd.DataFrame([["q", "who", 1]], columns=["query_id", "text", "text"]), "a name of its own"),
+        (5, "the queries are a int"),
+    ],
+)
+def test_queries_that_are_no_texts_are_one_sentence(queries: Any, said: str) -> None:
+    with pytest.raises(gg.InputError, match=said):
+        collect_documents(RUN, queries, texts=TEXTS)
+
+
+def test_numbers_among_texts_are_read_as_text() -> None:
+    assert read_queries({1: 2013, "p": "what"}).rows() == [("1", "2013", None), ("p", "what", None)]
+    assert read_texts({"a": 1.5, "b": "text"}).rows() == [("a", "1.5"), ("b", "text")]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_sheet_is_read_in_each_form(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"sheet{ending}"
+    rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "title": ["T", None], "grade": [None, None]}
+    path.write_bytes(encode(pl.DataFrame(rows, schema_overrides={"grade": pl.Int64}), ending))
+    with pytest.warns(gg.GoodgainNotice, match="1 of 2 documents have no text"):
+        found, _ = collect_documents(path, QUERIES)
+    assert found.select("doc_id", "text").rows() == [("a", "Title: T"), ("b", None)]
+
+
+def test_a_row_of_a_sheet_without_an_id_is_refused() -> None:
+    sheet = pl.DataFrame({"query_id": ["q", None], "doc_id": ["a", "b"], "grade": [None, None]})
+    with pytest.raises(gg.InputError, match="a row lacks its query_id or doc_id"):
+        collect_documents(sheet, QUERIES)
+
+
+def test_keys_of_json_lines_that_nobody_asks_for_take_no_time(tmp_path: Path) -> None:
+    """A key of its own in each line made a table that grew with the square of the lines."""
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(f'{{"doc_id": "{k}", "text": "t", "key{k}": 1}}\n' for k in range(20_000)))
+    begin = time.process_time()
+    assert read_texts(path).columns == ["doc_id", "text"]
+    assert time.process_time() - begin < 5

@@ -9,6 +9,8 @@ from pathlib import Path
 import goodgain as gg
 from goodgain.files import opening
 from goodgain.judging.grades import read_grades
+from goodgain.labelling.documents import collect_documents
+from goodgain.labelling.texts import read_queries, read_texts
 from goodgain.traces.reading.known_formats import formats
 from tests.traces.logs import WRITERS
 
@@ -26,6 +28,12 @@ _TABLES: dict[str, Callable[[Path], object]] = {
     "grades": read_grades,
     "evaluated run": lambda path: gg.evaluate(_QRELS, path, "CG nDCG"),
 }
+#: What `goodgain label` reads, beside runs and results.
+_LABELLING: dict[str, Callable[[Path], object]] = {
+    "queries": read_queries,
+    "texts": read_texts,
+    "sheet": lambda path: collect_documents(path, {f"q{k}": "who" for k in range(10)}),
+}
 
 
 def _ending(name: str) -> str:
@@ -39,6 +47,12 @@ PATH_READERS: dict[str, PathReader] = {
         for name in formats()
     },
     **{f"{table}{ending}": (ending, read) for table, read in _TABLES.items() for ending in (*_OF_LINES, *_OF_FRAMES)},
+    **{
+        f"{table}{ending}": (ending, read)
+        for table, read in _LABELLING.items()
+        for ending in (".csv", ".tsv", ".jsonl", ".parquet")
+    },
+    "log.parquet": (".parquet", gg.read_traces),
     "grades.json": (".json", read_grades),
     "results.jsonl": (".jsonl", gg.read_results),
     "results.parquet": (".parquet", gg.read_results),

@@ -25,6 +25,8 @@ __all__ = ["run_to_end"]
 
 #: Signals that ask the program to end; what it writes is removed first. SIGHUP: its terminal was closed.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+#: The variable with the number of Polars' threads, and the largest number that is let through.
+_THREADS, _MOST_THREADS = "POLARS_MAX_THREADS", 1024
 #: What shells add to the number of a signal.
 _BY_SIGNAL = 128
 
@@ -59,9 +61,18 @@ def run_to_end(program: Callable[[], object]) -> int:
 
 
 def _check_environment() -> None:
-    """Raise `InputError` for a variable that Polars reads when it begins, and ends the process for."""
-    if os.environ.get("POLARS_MAX_THREADS", "1").strip("0") == "":
-        raise InputError("POLARS_MAX_THREADS=0: Polars needs a thread; set it to 1 or more, or remove it")
+    """Raise `InputError` for a number of threads with which Polars ends the process when it begins, or the machine stops."""
+    value = os.environ.get(_THREADS, "")
+    if not value:  # Polars ignores an empty one
+        return
+    try:
+        threads = int(value)
+    except ValueError:
+        return  # so it does with what is no number
+    if not 1 <= threads <= _MOST_THREADS:
+        raise InputError(
+            f"{_THREADS}={value[:80]}: set it to a number of threads from 1 to {_MOST_THREADS:,}, or remove it"
+        )
 
 
 def _explain(error: BaseException) -> tuple[int, str]:

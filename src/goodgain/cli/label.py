@@ -131,10 +131,10 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     from goodgain.labelling.requests import Parameters
 
     _check_files(sources, output, options)
-    check_samples(options["samples"], options["temperature"])
     parameters = Parameters(
         *(options[name] for name in ("model", "temperature", "max_output_tokens", "output_limit", "schema"))
     )
+    check_samples(options["samples"], options["temperature"])
     prompt = read_prompt(options["prompt"])
     wanted, systems = _collect(sources, options)
     job = prepare_job(wanted, prompt, parameters, samples=options["samples"])

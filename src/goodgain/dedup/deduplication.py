@@ -105,7 +105,12 @@ def deduplicate(
     (['http://www.example.org/a/', 'http://www.example.org/a/'], [None, 'url'])
     """
     _check_options(policy, across, level, pairs_a_key)
-    frame = nw.from_native(open_results(results))
+    try:
+        frame = nw.from_native(open_results(results))
+    except TypeError:
+        raise InputError(
+            f"the results are a {type(results).__name__}; give a data frame or the path of a file"
+        ) from None
     frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
     known = pl.Series([], dtype=pl.String)
     whole = frame

@@ -38,7 +38,9 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
     """
     found = set(frame.columns)
     if "query_id" not in found:
-        raise InputError(f"No column query_id in the results, only {', '.join(sorted(found)) or 'none'}: name it so.")
+        raise InputError(
+            f"No column query_id in the results, only {', '.join(sorted(map(str, found))) or 'none'}: name it so."
+        )
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
     system = "system" if "system" in found else "tag" if "tag" in found else None
@@ -56,6 +58,13 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
 
 
 def _check_columns(rows: pl.DataFrame) -> None:
+    if "iteration" in rows.columns and rows.schema["iteration"].is_float():
+        # null is no iteration and stays; NaN and inf leave NaN, which is not 0
+        broken = rows.filter(((pl.col("iteration") % 1) == 0).not_())
+        if broken.height:
+            raise InputError(
+                f"The column iteration of the results has {broken.item(0, 'iteration')}: give whole numbers."
+            )
     for name in ("ids", "fields"):
         if name not in rows.columns:
             continue

@@ -38,8 +38,8 @@ def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
         raise InputError(f"{path}: is not a readable {kind} file ({reason}); write it again") from error
 
 
-def read_container(content: Content, path: Path, kind: str) -> pl.DataFrame:
-    """Read the bytes of a file that is `parquet` or `arrow`.
+def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
+    """Read the bytes of a file that is `parquet` or `arrow`; of Parquet only the first `rows`, where they are given.
 
     Raises:
         InputError: they are damaged, or of another kind.
@@ -50,10 +50,24 @@ def read_container(content: Content, path: Path, kind: str) -> pl.DataFrame:
     with explain_container_errors(path, kind):
         source = pa.BufferReader(content.data)
         if kind == "parquet":
-            table = pq.ParquetFile(source, page_checksum_verification=True).read()
+            file = pq.ParquetFile(source, page_checksum_verification=True)
+            table = file.read() if rows is None else _read_first_rows(file, rows)
         else:
             table = pa.ipc.open_file(source).read_all()
         return frame_of(table)
+
+
+def _read_first_rows(file: Any, rows: int) -> Any:
+    """Return the first rows of a Parquet file as a table of pyarrow."""
+    import pyarrow as pa
+
+    batches, found = [], 0
+    for batch in file.iter_batches(batch_size=rows):  # some groups of rows may have fewer
+        batches.append(batch)
+        found += len(batch)
+        if found >= rows:
+            break
+    return pa.Table.from_batches(batches, schema=file.schema_arrow).slice(0, rows)
 
 
 def frame_of(table: Any) -> pl.DataFrame:

@@ -27,6 +27,7 @@ __all__ = [
     "error_reason",
     "explain_read_errors",
     "file_size",
+    "make_path",
     "open_plain",
     "open_stream",
     "plain_name",
@@ -54,6 +55,17 @@ _BUFFER = 256 << 10
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
 #: Compressed data may unpack to this many bytes, or to this many times their own size.
 _UNPACKED, _TIMES = 64 << 20, 100
+
+
+def make_path(path: Any, what: str) -> Path:
+    """Return a path.
+
+    Raises:
+        InputError: it is not the name of a file.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"{what} is a {type(path).__name__}; give the path of a file")
+    return Path(path)
 
 
 def plain_name(name: str) -> str:

@@ -14,7 +14,7 @@ from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import container
+from goodgain.files.opening import container, make_path
 from goodgain.schema import COSTS, RESULTS
 
 __all__ = ["COSTS_SCHEMA", "RESULTS_SCHEMA", "check_results_name", "open_results", "read_results", "write_results"]
@@ -71,7 +71,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
         InputError: the name ends otherwise, or a line is not a result; the error names the line.
     """
     check_fork()
-    path = Path(path)
+    path = make_path(path, "the file of the results")
     check_results_name(path)
     if container(path) == "parquet":
         return read_container(read_bytes(path), path, "parquet")

@@ -109,7 +109,9 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     in_table = sorted(found, key=lambda name: list(table.columns).index(found[name]))
     likely = None
     if table is RUN and "iteration" not in found.values():
-        likely = next((name for name in names if name.lower() in _LOOKS_LIKE_ITERATION and name not in found), None)
+        likely = next(
+            (name for name in names if str(name).lower() in _LOOKS_LIKE_ITERATION and name not in found), None
+        )
     return FoundColumns({name: found[name] for name in in_table}, frozenset(renamed), likely, understood)
 
 
@@ -118,7 +120,7 @@ def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: 
     lacking = set(table.columns) - set(taken)
     understood: dict[str, str] = {}
     for name in names:
-        ours = _SYNONYMS.get(name.lower())
+        ours = _SYNONYMS.get(str(name).lower())  # pandas has names that are numbers
         if ours not in lacking:
             continue
         other = next((other for other, its in understood.items() if its == ours), None)

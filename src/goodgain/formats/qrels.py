@@ -18,7 +18,7 @@ from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
-from goodgain.files.opening import container, stem
+from goodgain.files.opening import container, make_path, stem
 from goodgain.formats.checks import check_rows
 from goodgain.formats.column_names import (
     Columns,
@@ -379,7 +379,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
         InputError: the file cannot be written.
     """
     source = load_qrels(qrels, report_null=False)
-    target = Path(path)
+    target = make_path(path, "the file of the qrels")
     frame = source.frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height

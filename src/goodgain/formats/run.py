@@ -14,7 +14,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
-from goodgain.files.opening import container, stem
+from goodgain.files.opening import container, make_path, stem
 from goodgain.formats.checks import UnnamedRows, check_rows, check_tags, find_unnamed_rows, warn_of_unnamed_rows
 from goodgain.formats.column_names import (
     Columns,
@@ -350,7 +350,7 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
         InputError: the file cannot be written.
     """
     source = read_run(run)
-    target = Path(path)
+    target = make_path(path, "the file of the run")
     frame = source.rows
     if container(target) == "text":
         name = tag or source.name or "goodgain"

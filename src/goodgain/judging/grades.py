@@ -117,11 +117,15 @@ def _open(source: Any, judge: str) -> OneSource:
         return OneSource(name_columns(collect(frame), label), FrameRows(label))
     try:
         frame = nw.from_native(source)
+        columns = frame.collect_schema().names()
     except TypeError:
         raise InputError(
             f"{label} are a {type(source).__name__}; give a path, a data frame with query_id, doc_id, judge, grade, or qrels"
         ) from None
-    known = [name for name in frame.collect_schema().names() if name in {*DOCUMENT, "judge", *GRADE}]
+    except Exception as error:  # narwhals' own, for duplicate names of columns
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{label} cannot be used ({reason}); give each column a name of its own") from error
+    known = [name for name in columns if name in {*DOCUMENT, "judge", *GRADE}]
     if not known:
         raise InputError(f"{label}: there is no column query_id, doc_id or grade; rename the columns of the frame")
     try:

@@ -109,11 +109,7 @@ class ScaleMap:
             InputError: a value is not in the table.
         """
         if self.thresholds:
-            value = pl.col("value")
-            label: pl.Expr = pl.when(value.is_not_null()).then(pl.lit(0.0))
-            for least, mapped in self.thresholds:
-                label = pl.when(value >= least).then(pl.lit(mapped)).otherwise(label)
-            return values.to_frame("value").select(label=label).to_series()
+            return self._apply_thresholds(values)
         keys, labels = list(self.table), list(self.table.values())
         mapped_values = values.replace_strict(keys, labels, default=None, return_dtype=pl.Float64)
         missing = values.filter(mapped_values.is_null() & values.is_not_null())
@@ -123,6 +119,13 @@ class ScaleMap:
                 f"(such as '>=2 -> 1'), or {remedy or 'add the value to the table'}"
             )
         return mapped_values
+
+    def _apply_thresholds(self, values: pl.Series) -> pl.Series:
+        """Return the label of the highest threshold that each value reaches; NaN reaches all of them, as Polars sorts it."""
+        least = pl.Series([threshold for threshold, _ in self.thresholds], dtype=pl.Float64)
+        labels = pl.Series([0.0, *(label for _, label in self.thresholds)], dtype=pl.Float64)
+        reached = least.search_sorted(values.fill_null(0.0), side="right")
+        return pl.select(pl.when(values.is_not_null()).then(labels.gather(reached))).to_series().alias("label")
 
 
 #: A `ScaleMap`, a table of grades, or its text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.

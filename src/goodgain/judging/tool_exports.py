@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import secrets
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -74,9 +76,12 @@ def read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def _tell_apart(names: list[str]) -> list[str]:
     """Add a number to a name that stood before."""
-    return [
-        f"{name} ({before + 1})" if (before := names[:place].count(name)) else name for place, name in enumerate(names)
-    ]
+    before: Counter[str] = Counter()
+    found = []
+    for name in names:
+        found.append(f"{name} ({before[name] + 1})" if before[name] else name)
+        before[name] += 1
+    return found
 
 
 def read_json_objects(content: bytes, label: str, *, lines: bool) -> tuple[pl.DataFrame, list[int]]:
@@ -148,13 +153,25 @@ def _blocks(content: bytes, label: str, *, lines: bool) -> Iterator[tuple[int, l
     parts = [line for line in content.splitlines() if line.strip()]
     for start in range(0, len(parts), _BLOCK):
         some = parts[start : start + _BLOCK]
-        try:
-            values = orjson.loads(b"[" + b",".join(some) + b"]")  # half the time of as many calls
-        except orjson.JSONDecodeError:
-            values = []
-        if len(values) != len(some):
-            values = [_load(line, f"{label}, line {start + place}") for place, line in enumerate(some, start=1)]
-        yield start + 1, _check_objects(values, start + 1, label)
+        together = _load_together(some)
+        if together is None:
+            together = [_load(line, f"{label}, line {start + place}") for place, line in enumerate(some, start=1)]
+        yield start + 1, _check_objects(together, start + 1, label)
+
+
+def _load_together(lines: list[bytes]) -> list[Any] | None:
+    """Return the values of lines, parsed at once in half the time of as many calls; None where a line is not one value.
+
+    A mark that no file can foresee stands between the lines: only where each line is one value do all marks stand between
+    two values, and none within an object that is cut over two lines.
+    """
+    mark = secrets.token_hex(16)
+    try:
+        values = orjson.loads(b"[" + f',"{mark}",'.encode().join(lines) + b"]")
+    except orjson.JSONDecodeError:
+        return None
+    is_one_each = len(values) == 2 * len(lines) - 1 and all(value == mark for value in values[1::2])
+    return values[::2] if is_one_each else None
 
 
 def _load(text: bytes, place: str) -> Any:

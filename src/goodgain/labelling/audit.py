@@ -9,6 +9,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.labelling.answers import GRADES, Answer
+from goodgain.labelling.options import check_count
 from goodgain.labelling.prompts import Prompt
 from goodgain.labelling.requests import Parameters, Request, make_requests
 
@@ -45,8 +46,7 @@ def prepare_audit(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, 
     Raises:
         InputError: there is no document with a text.
     """
-    if documents < 1:
-        raise InputError(f"audit={documents}: give the number of documents, a whole number from 1")
+    check_count("audit", documents)
     shown = wanted.filter(pl.col("text").is_not_null())
     if not shown.height:
         raise InputError("there is no document with a text, so that nothing can be audited; give --results or --texts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +23,7 @@ __all__ = ["read_batch", "write_batch"]
 
 _URL = "/v1/chat/completions"
 _GOOD = 200
+_STATUS = re.compile("[1-9][0-9]{2}")
 
 
 def write_batch(requests: Iterable[Request], path: Path, parameters: Parameters) -> int:
@@ -83,11 +85,16 @@ def _read_line(line: bytes, at: str) -> tuple[str, Answer]:
     response = found.get("response")
     if not isinstance(response, dict):
         return found["custom_id"], Answer(None, _say(found.get("error")), "batch_error")
-    status = response.get("status_code")
+    status = _read_status(response.get("status_code"))
     if status != _GOOD:
-        body = response.get("body")
-        return found["custom_id"], Answer(None, _say(body), f"http_{status}")
+        return found["custom_id"], Answer(None, _say(response.get("body")), f"http_{status or 'unknown'}")
     return found["custom_id"], read_completion(response.get("body"))
+
+
+def _read_status(value: Any) -> int | None:
+    """Return an HTTP status, which some services write as text; None for what is none."""
+    text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+    return int(text) if _STATUS.fullmatch(text) else None
 
 
 def _say(error: Any) -> str:

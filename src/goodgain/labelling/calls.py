@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from goodgain.errors import InputError
 from goodgain.labelling.answers import Answer
 from goodgain.labelling.endpoint import Endpoint, Reply, StoppedError
 from goodgain.labelling.journal import Journal
 from goodgain.labelling.limits import Budget, Rate, Spent
+from goodgain.labelling.options import check_count
 from goodgain.labelling.requests import Request
 
 __all__ = ["Done", "Limits", "Plan", "plan_calls", "send_calls"]
@@ -50,11 +50,12 @@ class Limits:
     backoff: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "max_calls", "max_tokens", "requests_per_minute", "tokens_per_minute", "tries"):
-            value = getattr(self, name)
-            lowest = 0 if name in ("max_calls", "max_tokens") else 1
-            if value is not None and value < lowest:
-                raise InputError(f"{name}={value}: give a whole number from {lowest}")
+        for name in ("jobs", "tries"):
+            check_count(name, getattr(self, name))
+        for name in ("max_calls", "max_tokens"):
+            check_count(name, getattr(self, name), 0, none="any number")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            check_count(name, getattr(self, name), none="any number")
 
 
 class Plan(NamedTuple):

@@ -10,19 +10,24 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.containers import read_column_names
+from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.row_origins import quote
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
-from goodgain.labelling.texts import collect_frame, read_queries, read_table, read_texts
+from goodgain.labelling.options import check_count
+from goodgain.labelling.texts import cast_texts, collect_frame, read_queries, read_table, read_texts
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 
 __all__ = ["Wanted", "collect_documents"]
 
 _TEXTS = ("title", "url", "snippet")
+#: The columns of a sheet that are read.
+_SHEET = (*DOCUMENT, *_TEXTS, "grade")
 #: More results of an iteration than any search gives: a run or results are taken whole where no depth is given.
 _WHOLE = 2**31
 
@@ -56,8 +61,10 @@ def collect_documents(
         max_characters: where a text is cut.
 
     Raises:
-        InputError: a source cannot be read, or a query has no text.
+        InputError: a source cannot be read, a query has no text, or k or max_characters is not a count.
     """
+    check_count("k", k, none="all results")
+    check_count("max_characters", max_characters)
     found, systems = _gather(source, results=results, qrels=qrels, k=k)
     named = read_queries(queries).rename({"text": "query"})
     without = found.join(named, on="query_id", how="anti")
@@ -108,7 +115,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
             parts.append(_read_documents(frame, k))
     if runs:
-        parts.append(pool(runs, k=k or _WHOLE, qrels=qrels, results=results))
+        parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=qrels, results=results))
         systems += list(runs)
     columns = [*DOCUMENT, *_TEXTS]
     together = pl.concat([_with_texts(part).select(columns) for part in parts])
@@ -158,7 +165,7 @@ def _list_columns(path: Path) -> list[str]:
     suffix = Path(plain_name(path.name)).suffix.lower()
     try:
         if container(path) == "parquet":
-            return list(pl.read_parquet_schema(path))
+            return read_column_names(read_bytes(path), path, "parquet")
         if suffix in (".csv", ".tsv") or container(path) == "jsonl":
             with open_stream(path) as file:
                 first = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
@@ -166,7 +173,7 @@ def _list_columns(path: Path) -> list[str]:
                 return first.replace('"', "").split("," if suffix == ".csv" else "\t")
             row = loads(first)
             return list(row) if isinstance(row, dict) else []
-    except (OSError, pl.exceptions.PolarsError, NotJSONError):  # whoever reads it says what is wrong
+    except (OSError, InputError, NotJSONError):  # whoever reads it says what is wrong
         pass
     return []
 
@@ -175,7 +182,7 @@ def _read_frame(source: Any) -> pl.DataFrame:
     if not isinstance(source, (str, os.PathLike)):
         return collect_frame(getattr(source, "frame", source), "the documents")
     path = Path(source)
-    return read_results(path) if _kind_of(path) == "results" else read_table(path)
+    return read_results(path) if _kind_of(path) == "results" else read_table(path, others=_SHEET)
 
 
 def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:
@@ -183,10 +190,12 @@ def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:
     missing = [name for name in DOCUMENT if name not in frame.columns]
     if missing:
         raise InputError(f"{label}: lacks the column {missing[0]}; give what goodgain pool wrote")
-    grade = pl.col("grade").cast(pl.String)
-    return frame.filter(grade.is_null() | (grade.str.strip_chars() == "")).with_columns(
-        pl.col(DOCUMENT).cast(pl.String)
-    )
+    known = [name for name in _SHEET if name in frame.columns]
+    rows = cast_texts(frame, known, label)
+    without = rows.filter(pl.any_horizontal(pl.col(DOCUMENT).is_null()))
+    if without.height:
+        raise InputError(f"{label}: a row lacks its query_id or doc_id; write them, or remove the row")
+    return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
 
 
 def _read_documents(results: pl.DataFrame, k: int | None) -> pl.DataFrame:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import os
 import time
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.labelling.answers import LARGEST_BODY, Answer, read_completion
+from goodgain.labelling.options import check_name, check_number
 from goodgain.labelling.requests import Parameters, Request
 
 __all__ = ["Endpoint", "Reply", "StoppedError"]
@@ -19,6 +22,11 @@ __all__ = ["Endpoint", "Reply", "StoppedError"]
 #: Where the key is, unless another variable is named.
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+
+#: Seconds that Retry-After may ask to wait: a job that waits for longer seems to hang.
+_LONGEST_WAIT = 3600.0
+#: Seconds that a call may take: the least and the most that may be asked for.
+_SHORTEST, _LONGEST = 1e-6, 86_400.0
 
 #: A parameter that an endpoint may refuse -> what to do about it.
 _REMEDIES = {
@@ -74,13 +82,17 @@ class Endpoint:
     def __init__(
         self, base_url: str | None, parameters: Parameters, *, timeout: float = 60.0, key_variable: str = KEY_VARIABLE
     ) -> None:
+        check_number(
+            "timeout", timeout, _SHORTEST, _LONGEST, words="seconds, a number above 0 and at most 86,400 (a day)"
+        )
+        check_name("key_variable", key_variable, "give the name of the environment variable that holds the key")
         url = base_url or os.environ.get(URL_VARIABLE)
         if not url:
             raise InputError(
                 "there is no endpoint: nothing is sent anywhere by default; give the address of one that is "
                 f"OpenAI-compatible (--base-url, base_url=, or the variable {URL_VARIABLE})"
             )
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        if not _is_address(url):
             raise InputError(f"{url!r}: is not an http address; give one such as http://localhost:8000/v1")
         try:
             import openai
@@ -165,7 +177,11 @@ class Endpoint:
         return bytes(received)
 
     def _read_error(self, error: Any) -> Reply:
-        """Return what an HTTP error means for the document."""
+        """Return what an HTTP error means for the document.
+
+        Raises:
+            StoppedError: no call can succeed, or none within an hour.
+        """
         status = int(error.status_code)
         said = self._hide(_message_of(error))
         if status in (_BAD_REQUEST, _UNPROCESSABLE):
@@ -177,6 +193,11 @@ class Endpoint:
             raise StoppedError(f"{self.host} answers 429: the account has no credit ({said})")
         again = status in (_TIMEOUT, _CONFLICT, _TOO_MANY) or status >= _SERVER
         wait = _read_wait(error.response.headers) if again else None
+        if wait is not None and wait > _LONGEST_WAIT:
+            raise StoppedError(
+                f"{self.host} answers {status} and asks to wait {wait / 3600:,.1f} hours, and the job waits for one at most; "
+                f"send the rest later, with the same journal ({said})"
+            )
         return Reply(Answer(None, said, f"http_{status}"), again=again, wait=wait)
 
     def _read_refusal(self, error: Any, status: int, said: str) -> Reply:
@@ -200,6 +221,14 @@ class Endpoint:
     def _hide(self, text: str) -> str:
         """Return a text without the key, which some endpoints repeat in their errors."""
         return text.replace(self._key, "***") if self._key else text
+
+
+def _is_address(url: Any) -> bool:
+    """Tell whether something is an http address with a host."""
+    try:
+        return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is no number, no text
+        return False
 
 
 def _is_of_transport(error: Exception) -> bool:
@@ -226,16 +255,25 @@ def _message_of(error: Any) -> str:
 
 
 def _read_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that Retry-After asks to wait: a number, or a date."""
-    with_milliseconds = headers.get("retry-after-ms")
+    """Return the seconds that Retry-After asks to wait: a number, or a date; None for what is neither."""
+    milliseconds = _read_seconds(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
     text = headers.get("retry-after")
+    seconds = _read_seconds(text)
+    if seconds is not None:
+        return seconds
     try:
-        if with_milliseconds is not None:
-            return max(0.0, float(with_milliseconds) / 1000)
-        if text is None:
-            return None
-        return max(0.0, float(text))
+        date = email.utils.parsedate_to_datetime(text or "")
+        return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - time.time())
+    except (ValueError, OverflowError):  # no date, one that no calendar has, or one beyond the year 9999
+        return None
+
+
+def _read_seconds(text: str | None) -> float | None:
+    """Return a number from 0, which a negative one is; None for what is no finite number."""
+    try:
+        seconds = float(text or "")
     except ValueError:
-        pass
-    date = email.utils.parsedate_tz(text or "")
-    return None if date is None else max(0.0, email.utils.mktime_tz(date) - time.time())
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS answers (
     input_tokens INTEGER, output_tokens INTEGER
 ) WITHOUT ROWID
 """
+_COLUMNS = ["key", *Answer._fields]
 _AT_ONCE = 500
 
 
@@ -30,8 +31,9 @@ class Journal:
     Each answer is committed by itself, so that a process that is killed loses none that it has counted.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
         self._connection = connection
+        self._path = path
         self._lock = threading.Lock()
 
     @classmethod
@@ -42,25 +44,28 @@ class Journal:
         Raises:
             InputError: the file is not a journal, or cannot be opened or written.
         """
-        with _explain(path):
+        with _explain_errors(path):
             connection = sqlite3.connect(":memory:" if path is None else path, timeout=60, check_same_thread=False)
         try:
-            with _explain(path):
+            with _explain_errors(path):
                 _prepare(connection, path)
-            yield cls(connection)
+            yield cls(connection, path)
         finally:
             connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the answers that there are for these keys."""
+        """Return the answers that there are for these keys.
+
+        Raises:
+            InputError: the file is damaged, or its table is not that of a journal.
+        """
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Answer] = {}
-        with self._lock:
+        with self._lock, _explain_errors(self._path):
             for start in range(0, len(wanted), _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
                 rows = self._connection.execute(
-                    "SELECT key, grade, reason, status, raw, input_tokens, output_tokens FROM answers "
-                    f"WHERE key IN ({','.join('?' * len(some))})",
+                    f"SELECT {', '.join(_COLUMNS)} FROM answers WHERE key IN ({','.join('?' * len(some))})",
                     some,
                 )
                 found.update((key, Answer(*answer)) for key, *answer in rows)
@@ -72,7 +77,7 @@ class Journal:
         Raises:
             InputError: the file cannot be written.
         """
-        with self._lock, _explain(None), self._connection:
+        with self._lock, _explain_errors(self._path), self._connection:
             self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", (key, *answer))
 
 
@@ -84,10 +89,16 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute(f"PRAGMA application_id={_APPLICATION}")
     connection.execute(_TABLE)
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]
+    if columns != _COLUMNS:
+        raise InputError(
+            f"{path}: cannot be used as journal (its table of answers has the columns {', '.join(columns)[:200]}); give another "
+            "file"
+        )
 
 
 @contextmanager
-def _explain(path: Path | None) -> Iterator[None]:
+def _explain_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -16,6 +16,7 @@ from goodgain.labelling.documents import collect_documents
 from goodgain.labelling.endpoint import KEY_VARIABLE, Endpoint
 from goodgain.labelling.journal import Journal
 from goodgain.labelling.limits import Spent
+from goodgain.labelling.options import check_count
 from goodgain.labelling.prompts import Prompt, read_prompt
 from goodgain.labelling.requests import Parameters, Request, make_requests, name_judge
 
@@ -118,8 +119,8 @@ def label(
                           base_url="http://localhost:8000/v1", journal="answers.sqlite")
         qrels = gg.aggregate(grades, scale="good-gain")
     """
-    check_samples(samples, temperature)
     parameters = Parameters(model, temperature, max_output_tokens, output_limit, schema)
+    check_samples(samples, temperature)
     told = read_prompt(None if prompt is None else os.fspath(prompt))
     limits = Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
     wanted, systems = collect_documents(
@@ -163,9 +164,8 @@ class Labels(NamedTuple):
 
 
 def check_samples(samples: int, temperature: float | None) -> None:
-    """Raise `InputError` if several samples would all be the same."""
-    if samples < 1:
-        raise InputError(f"samples={samples}: give a whole number from 1")
+    """Raise `InputError` if samples is not a count, or several samples would all be the same."""
+    check_count("samples", samples)
     if samples > 1 and not temperature:
         raise InputError("several samples at temperature 0 are one answer several times; give a temperature above 0")
 

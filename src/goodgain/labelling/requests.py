@@ -12,12 +12,15 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.labelling.answers import SCHEMA
+from goodgain.labelling.options import check_count, check_name, check_number
 from goodgain.labelling.prompts import Message, Prompt
 
 __all__ = ["Parameters", "Request", "make_requests", "name_judge"]
 
 #: Names that endpoints have for the largest number of output tokens.
 OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
+#: No endpoint takes a higher temperature: most end at 2.
+_HOTTEST = 100.0
 #: Tokens that a chat template may put around a message.
 _AROUND_MESSAGE = 16
 
@@ -41,12 +44,18 @@ class Parameters:
     schema: bool = True
 
     def __post_init__(self) -> None:
-        if not self.model.strip():
-            raise InputError("the model has no name; give the one that the endpoint knows (model=, --model)")
+        check_name("model", self.model, "give the name that the endpoint has for the model (model=, --model)")
+        check_number(
+            "temperature",
+            self.temperature,
+            0.0,
+            _HOTTEST,
+            words=f"a number from 0 to {_HOTTEST:g}, or None to send none (--temperature none)",
+            none=True,
+        )
+        check_count("max_output_tokens", self.max_output_tokens)
         if self.output_limit not in OUTPUT_LIMITS:
             raise InputError(f"output_limit={self.output_limit!r}: give {' or '.join(OUTPUT_LIMITS)}")
-        if self.max_output_tokens < 1:
-            raise InputError(f"max_output_tokens={self.max_output_tokens}: give a whole number from 1")
 
     def make_body(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the body of a chat completion."""

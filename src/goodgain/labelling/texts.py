@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,18 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, plain_name
 from goodgain.formats.row_origins import quote
 from goodgain.ranking.engines import collect
 
-__all__ = ["collect_frame", "read_queries", "read_table", "read_texts"]
+__all__ = ["cast_texts", "collect_frame", "read_queries", "read_table", "read_texts"]
 
 #: Other names of the column with the text of a query.
 _QUERY_TEXT = ("text", "query", "title")
+_BOM = b"\xef\xbb\xbf"
 
 
 def read_queries(source: Any) -> pl.DataFrame:
@@ -46,19 +48,19 @@ def read_queries(source: Any) -> pl.DataFrame:
         if not Path(source).exists() and (found := _load_ir_dataset(label)) is not None:
             frame = found
         else:
-            frame = read_table(Path(source), ("query_id", "text", "description"))
+            frame = read_table(Path(source), ("query_id", "text", "description"), others=_QUERY_TEXT)
     elif isinstance(source, Mapping):
-        frame = pl.DataFrame(
-            {"query_id": list(map(str, source)), "text": list(source.values())},
-            schema_overrides={"query_id": pl.String},
-        )
+        frame = _read_dict(source, "query_id", label)
     else:
         frame = collect_frame(source, label)
     name = next((name for name in _QUERY_TEXT if name in frame.columns), None)
     if "query_id" not in frame.columns or name is None:
-        raise InputError(f"{label}: needs the columns query_id and text; it has {', '.join(frame.columns)}")
+        raise InputError(
+            f"{label}: needs the columns query_id and text; it has {', '.join(frame.columns) or 'neither'}"
+        )
     description = pl.col("description") if "description" in frame.columns else pl.lit(None, pl.String)
-    texts = frame.select("query_id", text=name, description=description).cast(pl.String)
+    columns = ["query_id", "text", "description"]
+    texts = cast_texts(frame.select("query_id", text=name, description=description), columns, label)
     return _check_ids(texts, "query_id", label)
 
 
@@ -76,37 +78,42 @@ def read_texts(source: Any) -> pl.DataFrame:
         label = str(source)
         frame = read_table(Path(source), ("doc_id", "text"))
     elif isinstance(source, Mapping):
-        frame = pl.DataFrame({"doc_id": list(map(str, source)), "text": list(source.values())})
+        frame = _read_dict(source, "doc_id", label)
     else:
         frame = collect_frame(source, label)
     missing = [name for name in ("doc_id", "text") if name not in frame.columns]
     if missing:
-        raise InputError(f"{label}: needs the columns doc_id and text; it has {', '.join(frame.columns)}")
-    return _check_ids(frame.select("doc_id", "text").cast(pl.String), "doc_id", label)
+        raise InputError(f"{label}: needs the columns doc_id and text; it has {', '.join(frame.columns) or 'neither'}")
+    return _check_ids(cast_texts(frame, ["doc_id", "text"], label), "doc_id", label)
 
 
-def read_table(path: Path, columns: tuple[str, ...] = ()) -> pl.DataFrame:
+def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, ...] = ()) -> pl.DataFrame:
     """Read a table of texts by the ending of its name: .tsv, .csv, JSON Lines, Parquet.
 
     Args:
         path: the file.
-        columns: the columns of .tsv, which has no header unless its first cell is the first of these names.
+        columns: the columns of .tsv, which has no header unless its first cell is the first of these names; none: the
+            first line is the header.
+        others: more columns that are read of JSON Lines, where they are there.
 
     Raises:
         InputError: the file cannot be read, or its name ends otherwise.
     """
     suffix = Path(plain_name(path.name)).suffix.lower()
     try:
+        if suffix == ".tsv" and not columns:
+            return pl.read_csv(io.BytesIO(read_bytes(path).data), separator="\t", infer_schema=False)
         if suffix == ".tsv":
             return _read_tab_separated(bytes(read_bytes(path).data), columns, path)
         if suffix == ".csv":
             return pl.read_csv(io.BytesIO(read_bytes(path).data), infer_schema=False)
         if container(path) == "jsonl":
-            return _read_json_lines(path)
+            return _read_json_lines(path, [*columns, *others])
         if container(path) == "parquet":
-            return pl.read_parquet(io.BytesIO(read_bytes(path).data))
-    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}); write it again as UTF-8") from error
+            return read_container(read_bytes(path), path, "parquet")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise InputError(f"{path}: cannot be read ({reason}); write it again as UTF-8") from error
     raise InputError(f"{path}: a table of texts ends in .tsv, .csv, .jsonl or .parquet; rename or convert the file")
 
 
@@ -124,34 +131,89 @@ def _read_tab_separated(content: bytes, columns: tuple[str, ...], path: Path) ->
     return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
-def _read_json_lines(path: Path) -> pl.DataFrame:
-    rows = []
+def _read_json_lines(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Return the objects of a file as rows, with those of the columns that any of them has.
+
+    Other keys are not kept: where each line has keys of its own, their table would grow with the square of the lines.
+    """
+    found: dict[str, list[str | None]] = {name: [] for name in columns}
+    seen = set()
     for number, line in enumerate(read_bytes(path).lines(), start=1):
-        if not line.strip():
+        text = line.removeprefix(_BOM) if number == 1 else line
+        if not text.strip():
             continue
         try:
-            row = loads(line)
+            row = loads(text)
         except NotJSONError as error:
             raise InputError(f"{path}, line {number}: is not JSON ({error}); write the file again") from None
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: is not an object with an id and a text; write the file again")
-        rows.append({name: None if value is None else str(value) for name, value in row.items()})
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pl.DataFrame(
-        {name: [row.get(name) for row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
-    )
+        seen.update(found.keys() & row.keys())
+        for name, values in found.items():
+            value = row.get(name)
+            values.append(None if value is None else _as_text(value, f"{path}, line {number}: {name}"))
+    kept = {name: values for name, values in found.items() if name in seen}
+    return pl.DataFrame(kept, schema=dict.fromkeys(kept, pl.String))
+
+
+def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame:
+    """Return a dict of ids and texts as a frame.
+
+    Raises:
+        InputError: a value is no text, or is one that no file can hold.
+    """
+    texts = [
+        None if text is None else _as_text(text, f"{label}: {name} {quote(str(key))}") for key, text in source.items()
+    ]
+    ids = [_as_text(key, f"{label}: {name} {quote(str(key))}") for key in source]
+    return pl.DataFrame({name: ids, "text": texts}, schema={name: pl.String, "text": pl.String})
+
+
+def _as_text(value: Any, at: str) -> str:
+    """Return a text, or a number as text.
+
+    Raises:
+        InputError: it is neither, or has half a character (a lone surrogate).
+    """
+    if not isinstance(value, (str, int, float)):
+        raise InputError(f"{at} has a {type(value).__name__} where a text is needed; write one text")
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{at} has half a character (a lone surrogate) in its text; write the text in UTF-8") from None
+    return text
+
+
+def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
+    """Return these columns of a frame as text.
+
+    Raises:
+        InputError: one of them holds something else than texts and numbers.
+    """
+    for name in columns:
+        if (dtype := frame.schema[name]).is_nested() or dtype in (pl.Object, pl.Binary):
+            raise InputError(f"{label}: the column {name} holds {dtype}; give one text in each row")
+    return frame.select(columns).cast(pl.String)
 
 
 def collect_frame(source: Any, label: str) -> pl.DataFrame:
     """Return a frame of any engine as one of Polars.
 
     Raises:
-        InputError: it is not a frame.
+        InputError: it is not a frame, or has columns that Polars cannot hold.
     """
     try:
-        return collect(nw.from_native(source))
+        frame = nw.from_native(source)
     except TypeError:
         raise InputError(f"{label} are a {type(source).__name__}; give a file, a data frame or a dict") from None
+    except Exception as error:  # narwhals' own, for duplicate names of columns
+        raise InputError(f"{label} cannot be used ({error}); give each column a name of its own") from error
+    try:
+        return collect(frame)
+    except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own, for columns that mix types
+        reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise InputError(f"{label} mix types in a column ({reason}); give each column one type") from error
 
 
 def _check_ids(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:

@@ -138,7 +138,7 @@ class FileHead:
         if self.kind == "text":
             line = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
             return f"text that begins with {line[:_SHOWN_KEY]!r}"
-        return {"json": "JSON", "jsonl": "JSON Lines", "zip": "a zip archive"}[self.kind] + (
+        return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet", "zip": "a zip archive"}[self.kind] + (
             " without objects" if self.kind != "zip" else ""
         )
 

@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-import polars as pl
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files.containers import read_container
+from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES, as_text, open_stream, plain_name
 from goodgain.traces.input.checks import format_place
@@ -77,18 +78,8 @@ def read_head(path: Path, opener: Opener | None = None) -> FileHead:
 
 
 def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet file as objects."""
-    try:
-        frame = pl.scan_parquet(path, n_rows=count, glob=False).collect()
-    except (
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,
-        OSError,
-        ValueError,
-    ) as error:  # Polars panics on damage
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InputError(f"{path}: the Parquet file cannot be read ({reason}); write it again") from None
-    return frame.to_dicts()
+    """Read the rows of a Parquet file as objects: all of them, or the first `count`."""
+    return read_container(read_bytes(path), path, "parquet", rows=count).to_dicts()
 
 
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

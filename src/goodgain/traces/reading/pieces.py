@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.files.opening import COMPRESSED, compression, open_plain
+from goodgain.files.opening import COMPRESSED, compression, make_path, open_plain
 from goodgain.traces.input.sources import ENDINGS, read_head
 from goodgain.traces.reading.detection import detect_format
 from goodgain.traces.reading.known_formats import formats, get_format
@@ -75,9 +75,13 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
 
 
 def _list_files(paths: PathsOfSystem) -> list[Path]:
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if not isinstance(given, Iterable):
+        raise InputError(
+            f"the traces are a {type(given).__name__}; give the path of a file or folder, or a list of them"
+        )
     found: list[Path] = []
-    for path in map(Path, given):
+    for path in (make_path(one, "one of the traces") for one in given):
         if path.is_dir():
             if whole := [file for known in formats().values() for file in known.find(path)]:
                 found += whole

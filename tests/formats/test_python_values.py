@@ -1,0 +1,57 @@
+"""What Python gives in place of a file or a frame is read, or is one sentence that says what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import goodgain as gg
+
+GRADES = ["query_id", "doc_id", "judge", "grade"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gg.deduplicate(None), "the results are a NoneType; give a data frame"),
+        (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "No column query_id"),
+        (lambda: gg.read_traces(None), "the traces are a NoneType; give the path"),  # type: ignore[arg-type]  # no path
+        (lambda: gg.read_traces([5]), "one of the traces is a int; give the path"),  # type: ignore[list-item]  # no path
+        (lambda: gg.read_results(None), "the file of the results is a NoneType"),  # type: ignore[arg-type]  # no path
+        (lambda: gg.write_run({"q": {"a": 1.0}}, 5), "the file of the run is a int"),  # type: ignore[arg-type]  # no path
+        (lambda: gg.write_qrels({"q": {"a": 1}}, None), "the file of the qrels is a NoneType"),  # type: ignore[arg-type]  # no path
+        (
+            lambda: gg.aggregate(pd.DataFrame([["q", "a", "j", 1, 2]], columns=[*GRADES, "grade"])),
+            "give each column a name of its own",
+        ),
+    ],
+)
+def test_a_value_that_is_no_file_and_no_frame_is_one_sentence(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(gg.InputError, match=said):
+        call()
+
+
+def test_a_column_whose_name_is_a_number_is_passed_over() -> None:
+    rows = {"query_id": ["q"], "doc_id": ["a"], 5: [1]}
+    run = gg.read_run(pd.DataFrame(rows | {"score": [1.0]}))
+    qrels = gg.read_qrels(pd.DataFrame(rows | {"relevance": [2]}))
+    assert gg.evaluate(qrels, run, "CG")["CG"] == 2
+
+
+@pytest.mark.parametrize("iteration", [1.5, float("nan"), float("inf")])
+def test_an_iteration_of_results_that_is_no_whole_number_is_refused(iteration: float) -> None:
+    results = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1.0, iteration], "rank": [1, 1], "url": ["u", "v"]})
+    with pytest.raises(gg.InputError, match="The column iteration of the results has"):
+        gg.deduplicate(results)
+    whole = gg.deduplicate(results.with_columns(iteration=pl.Series([1.0, None]))).frame
+    assert whole.height == 2
+
+
+def test_a_path_may_be_text_or_a_path(tmp_path: Path) -> None:
+    gg.write_run({"q": {"a": 1.0}}, tmp_path / "a.run")
+    gg.write_run({"q": {"a": 1.0}}, str(tmp_path / "b.run"))
+    assert (tmp_path / "a.run").read_bytes() == (tmp_path / "b.run").read_bytes()
