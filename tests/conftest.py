@@ -19,6 +19,8 @@ settings.load_profile("goodgain")
 #: How many tests of each marker were deselected here.
 _DESELECTED = pytest.StashKey[dict[str, int]]()
 _COMMANDS = {"slow": "make test-all", "spark": "make test-spark"}
+#: Of a test with more cases, `make test` tries every second, third, ... one, so that at most so many are tried.
+MOST_CASES = 10
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,16 +33,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         name = item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group("ranx" if "ranx" in name else name))
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow and not EVERYTHING:
-        items[:] = [item for item in items if item not in slow]
-        config.hook.pytest_deselected(items=slow)
+    if EVERYTHING:
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {item for test in cases.values() for item in test[:: -(-len(test) // MOST_CASES)]}
+    left_out = [item for item in items if item not in kept or item.get_closest_marker("slow")]
+    if left_out:
+        items[:] = [item for item in items if item in kept and not item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     for item in items:
         counts = item.config.stash[_DESELECTED]
-        marker = next((name for name in _COMMANDS if item.get_closest_marker(name)), "")
+        marker = next((name for name in _COMMANDS if item.get_closest_marker(name)), "further")
         counts[marker] = counts.get(marker, 0) + 1
 
 
@@ -58,5 +66,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say which tests were left out, and what runs them."""
     for marker, count in sorted(config.stash[_DESELECTED].items()):
-        if marker:
-            terminalreporter.write_line(f"DESELECTED [{count}] tests marked {marker}: {_COMMANDS[marker]} runs them")
+        which = f"tests marked {marker}" if marker in _COMMANDS else "further cases of tests with many"
+        command = _COMMANDS.get(marker, "make test-all")
+        terminalreporter.write_line(f"DESELECTED [{count}] {which}: {command} runs them")

@@ -97,7 +97,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             )
     if found.get("relevance") == "relevance" and "relevance" not in renamed:
         other = next(
-            (name for name in names if name not in renamed and _SYNONYMS.get(name.lower()) == "relevance"), None
+            (name for name in names if name not in renamed and _SYNONYMS.get(str(name).lower()) == "relevance"), None
         )
         if other is not None:
             raise InputError(
