@@ -133,3 +133,10 @@ def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path
         with pytest.raises(gg.InputError, match=r"two .* that may be the grade, grade and relevance"):
             gg.aggregate(source)
     assert gg.read_qrels(path, columns={"relevance": "relevance"}).frame["relevance"].to_list() == [2]
+
+
+def test_a_first_line_of_more_values_than_any_table_has_columns_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("query_id,doc_id,relevance" + ",NaN" * 20_000)
+    with pytest.raises(gg.InputError, match=r"the first line has 20,003 values, so it is not a header"):
+        gg.read_qrels(path)

@@ -26,6 +26,8 @@ __all__ = ["Cells", "Header", "check_texts", "find_header", "read_cells", "read_
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _BOM = b"\xef\xbb\xbf"
 _NUMBERS = ("rank", "score", "relevance")
+#: A header with more names is not that of a table: each column costs time, whether it is used or not.
+_MOST_COLUMNS = 10_000
 #: A value in quotes, which begins where a value begins; a quote that is never closed goes on to the end.
 _QUOTED = re.compile(rb'(?<![^,\n])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 _BLANK_LINES = re.compile(rb"(?:[ \t\r\v\f]*+\n)*+\r*")
@@ -86,9 +88,14 @@ def _read_names(line: str, separator: str, path: Path) -> list[str]:
     """Return the names of a header."""
     try:
         found = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
-        return [name.strip() for name in found]
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
         raise InputError(f"{path}: the header cannot be read ({error}); write the names of the columns again") from None
+    if len(found) > _MOST_COLUMNS:
+        raise InputError(
+            f"{path}: the first line has {len(found):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names); "
+            "write the names of the columns on a line of their own"
+        )
+    return [name.strip() for name in found]
 
 
 def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:

@@ -47,24 +47,33 @@ def _is_of_mcp(message: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace, the file."""
     with source.handle_errors():
-        messages: list[tuple[Any, str]] = []
-        for value, at in source.documents():
-            many = isinstance(value, list)
-            messages += [(one, f"{at}/{index}") for index, one in enumerate(value)] if many else [(value, at)]
-        yield _read_messages(source, messages)
+        yield _read_messages(source)
 
 
-def _read_messages(source: Source, messages: list[tuple[Any, str]]) -> Trace:
+def _find_records(source: Source) -> Iterator[tuple[Any, str]]:
+    """Yield the records of a file, a line each or the members of a list, with their places."""
+    for value, at in source.documents():
+        if isinstance(value, list):
+            yield from ((one, f"{at}/{index}") for index, one in enumerate(value))
+        else:
+            yield value, at
+
+
+def _read_messages(source: Source) -> Trace:
     conversation = Conversation()
+    messages: list[dict[str, Any]] = []
+    first: str | None = None
     waiting: dict[str, ToolCall] = {}
     others: set[str] = set()
     answered = True
-    for value, at in messages:
+    for value, at in _find_records(source):
+        first = first or at
         record = expect_object(value, at)
         message = _find_message(record)
         if message is None:
             source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
             continue
+        messages.append(record)
         key = _read_key(message, at)
         method = message.get("method")
         if method == _CALL:
@@ -88,8 +97,7 @@ def _read_messages(source: Source, messages: list[tuple[Any, str]]) -> Trace:
             source.not_understood(
                 "answer to a request that is not in the log", at, "a request of the same id before it"
             )
-    at = messages[0][1] if messages else f"{source.path}, at "
-    return conversation.trace(at, [message for message, _ in messages])
+    return conversation.trace(first or f"{source.path}, at ", messages)
 
 
 def _read_key(message: dict[str, Any], at: str) -> str | None:

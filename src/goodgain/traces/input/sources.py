@@ -39,6 +39,9 @@ _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
 _PIECE = 1 << 20
 #: What the members of an archive may unpack to in all, as a multiple of its size; 1 GiB is allowed to any archive.
 _MAX_TIMES = 100
+#: A file with more lists and objects than these, and more than one for so many bytes, is not a log: `[{},{},{},...`
+#: takes 60 times its size in memory, and the densest logs, those with log probabilities, have one for 20 bytes.
+_MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
 #: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
 _METADATA_FIELDS = {
     *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
@@ -137,6 +140,7 @@ class Source:
         self.costs = costs
         self.is_search = is_search
         self.bytes_read = 0
+        self._values = 0
         self._open = partial(open_stream, path) if opener is None else opener
         self._unknown: list[UnknownItem] = []
         self._skip = skip
@@ -165,7 +169,9 @@ class Source:
             return
         at = f"{self.path}, at "
         try:
-            value = loads(self.bytes())
+            content = self.bytes()
+            self._check_values(content, len(content))
+            value = loads(content)
         except NotJSONError as error:
             raise InputError(f"{self.path}: is not JSON to its end ({error}); is it cut off?") from None
         yield value, at
@@ -185,6 +191,7 @@ class Source:
                     raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace a line")
                 if line.isspace():
                     continue
+                self._check_values(line, self.bytes_read)
                 try:
                     value = loads(line.removeprefix(b"\xef\xbb\xbf") if start + self.bytes_read == len(line) else line)
                 except NotJSONError as error:
@@ -194,6 +201,15 @@ class Source:
                     self._number += 1  # the line counts, so that the traces after it keep their numbers
                     continue
                 yield value, at
+
+    def _check_values(self, text: bytes, size: int) -> None:
+        """Count the lists and objects in a text, and refuse a file that has as many in so many bytes as only hostile ones do."""
+        self._values += text.count(b"[") + text.count(b"{")
+        if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
+            raise InputError(
+                f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, which no log has; "
+                "leave out the file, or write it again"
+            )
 
     def bytes(self) -> bytes:
         """Read the whole file."""
