@@ -20,7 +20,7 @@ settings.load_profile("goodgain")
 _DESELECTED = pytest.StashKey[dict[str, int]]()
 _COMMANDS = {"slow": "make test-all", "spark": "make test-spark"}
 #: Of a test with more cases, `make test` tries every second, third, ... one, so that at most so many are tried.
-MOST_CASES = 10
+MOST_CASES = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -64,6 +64,7 @@ def _session(block: str, python: InteractiveConsole) -> str:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_the_examples_print_what_the_page_shows(path: Path) -> None:
     page = path.read_text(encoding="utf-8")

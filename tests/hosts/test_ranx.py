@@ -91,6 +91,7 @@ def frames(case: Case) -> tuple[pl.DataFrame, pl.DataFrame]:
     "ignore:no label of the qrels reaches:goodgain.GoodgainNotice"
 )  # rel=2.5 and 3 are asked for
 @pytest.mark.skipif(not SESSIONS.exists(), reason="the sessions are not beside this checkout")
+@pytest.mark.slow  # ranx compiles for each length of ids
 def test_real_sessions_have_the_values_of_evaluate_and_of_plain_ranx() -> None:
     qrels, run = gg.read_qrels(SESSIONS / "sessions.qrels"), gg.read_run(SESSIONS / "sessions.run")
     same_as_everywhere(qrels, run, 3)

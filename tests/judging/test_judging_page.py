@@ -5,11 +5,14 @@ python -m tests.judging.test_judging_page      # writes what they print now into
 
 from __future__ import annotations
 
+import pytest
+
 from tests.comparing.test_docs import ROOT, printed_now
 
 PAGE = ROOT / "docs" / "judging.md"
 
 
+@pytest.mark.slow
 def test_the_examples_print_what_the_page_shows() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page.count("```console") + page.count("```pycon") == 8

@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.support.tables import ROOT
 
 PAGE = ROOT / "docs" / "labelling.md"
@@ -38,6 +40,7 @@ def run(line: str, folder: Path) -> str:
     return line + done.stdout + said
 
 
+@pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert len(commands(page)) == 3
