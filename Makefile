@@ -3,11 +3,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-# A process for each core. The tests of a file stay together, in their order: they share what is costly to make, and random numbers.
+# A process for each core. The tests of a file stay together, in their order (tests/conftest.py): they share what is costly to make.
 # In make test each process has one thread of Polars: two processes of two threads stand in each other's way.
 # Tests start many processes, so what Python compiles is kept.
 export PYTHONDONTWRITEBYTECODE =
-PARALLEL = --numprocesses auto --dist loadgroup --no-loadscope-reorder
+PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo pictures test test-all test-spark check install install-dev bench bench-all clean
 

@@ -27,12 +27,26 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DESELECTED] = {}
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def _find_group(nodeid: str) -> str:
+    """Return what a test shares a process with: its file, and all tests of ranx, which compiles for seconds in each process."""
+    return "ranx" if "ranx" in nodeid.partition("[")[0] else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give whole groups to the processes."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _find_group(nodeid)
+
+    return Scheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of a file in one process, and all tests of ranx: what ranx compiles takes seconds in each process."""
-    for item in items:
-        name = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group("ranx" if "ranx" in name else name))
+    """Put the longest group first, and leave out what only `make test-all` tries."""
+    items.sort(key=lambda item: _find_group(item.nodeid) != "ranx")
     if EVERYTHING:
         return
     cases: dict[str, list[pytest.Item]] = {}
