@@ -340,6 +340,7 @@ def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> No
     assert [str(notice.message)[:30] for notice in told] == ["no iterations in this run: rea"]
 
 
+@pytest.mark.slow
 def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise ImportError("Numba needs NumPy 2.4 or less")

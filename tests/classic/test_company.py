@@ -136,6 +136,7 @@ def test_every_measure_is_tried(kind: str) -> None:
     assert tried == every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME)
 def test_all_measures_in_one_call_have_the_values_they_have_alone(kind: str) -> None:
     assert differing(kind, list(alone(kind))) == []

@@ -161,6 +161,7 @@ def test_a_flattened_run_does_not_replace_the_run(tmp_path: Path) -> None:
     assert "no such file" in err
 
 
+@pytest.mark.slow
 def test_pipes_and_devices_are_read_and_written_as_before(tmp_path: Path) -> None:
     log = log_of("a", tmp_path / "log.jsonl")
     out, _ = goodgain("convert", log, "-o", "/dev/stdout")

@@ -12,6 +12,7 @@ import goodgain.dedup.urls
 _DOCS = Path(__file__).parents[2] / "docs" / "dedup.md"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(_DOCS.parents[1])
     outcome = doctest.testfile(str(_DOCS), module_relative=False)

@@ -17,6 +17,7 @@ QRELS = {"q": {"a": 2, "b": 1}, "p": {"c": 1}}
 RUN = {"q": {"a": 1.0, "x": 0.5}, "p": {"x": 1.0}}
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_named_has_the_same_values() -> None:
     names = "nDCG@10 nDCG RR R@100 AP P@5 Rprec Success@3 IPrec@0.5 SetF NumRet NumRel"
     for seed in range(20):

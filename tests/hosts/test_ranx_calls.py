@@ -123,6 +123,7 @@ def test_ours_pair_the_queries_of_dicts_by_id() -> None:
     assert ranx.evaluate(QRELS, run, "cg", return_mean=False).tolist() == [4, 5]
 
 
+@pytest.mark.slow
 def test_qrels_are_saved_as_ranx_saves_them(tmp_path: Path) -> None:
     qrels = host.Qrels(QRELS)
     qrels.save(str(tmp_path / "qrels.trec"))

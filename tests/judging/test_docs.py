@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.evaluation.test_engines_docs import run_examples
 from tests.support.tables import ROOT
 
 PAGE = (ROOT / "docs" / "pooling.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_write_their_sheets(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "qrels_examples", tmp_path / "qrels_examples")
     commands = re.findall(r"^goodgain (.*)$", PAGE, flags=re.MULTILINE)

@@ -206,6 +206,7 @@ def test_names_are_drawn_as_they_are() -> None:
 # --- Other plots, and windows -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_plot_changes_the_style_of_others_or_uses_pyplot(tmp_path: Path) -> None:
     code = """
 import sys, goodgain as gg, goodgain.cli.program
