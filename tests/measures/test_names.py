@@ -20,8 +20,8 @@ from goodgain.measures.ranked_declaration import RankedDeclaration
 WRONG = {
     "nDCG(cutoff=10)@2": "the parameter cutoff is given twice, by name and after @; write it once",
     "SRE(rel=2,rel=3)": "the parameter rel is given twice; write it once",
-    "nDCG@None": "None is no cutoff; write a number after @, or leave out the @",
-    "AvgGain@None": "None is no cutoff",
+    "nDCG@None": "None is not a cutoff; write a number after @, or leave out the @",
+    "AvgGain@None": "None is not a cutoff",
     "DCG@3": "write DCGG@3 for the guideline's DCG@i, with @ in iterations, or RankDCG@3 for the classic one, with @ in ranks",
     "dcg@3": "DCGG@3 for",
     "SREE@3": "did you mean SRE?",

@@ -51,7 +51,7 @@ EXPECTED: dict[str, Expected] = {
                 ["d2", "d1"],
             ]
         },
-        "two searches after one thought are one step; opening a page is no search; two hits of a file are two results",
+        "two searches after one thought are one step; opening a page is not a search; two hits of a file are two results",
     ),
     "anthropic/server_tools.json": Expected(
         {"server_tools-1": _pages(["d3", "d1", "d4"], [], ["d2", "d1"])},

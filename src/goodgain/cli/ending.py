@@ -68,7 +68,7 @@ def _check_environment() -> None:
     try:
         threads = int(value)
     except ValueError:
-        return  # so it does with what is no number
+        return  # Polars ignores what is not a number, too
     if not 1 <= threads <= _MOST_THREADS:
         raise InputError(
             f"{_THREADS}={value[:80]}: set it to a number of threads from 1 to {_MOST_THREADS:,}, or remove it"

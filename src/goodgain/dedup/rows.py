@@ -59,7 +59,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> pl.DataFrame
 
 def _check_columns(rows: pl.DataFrame) -> None:
     if "iteration" in rows.columns and rows.schema["iteration"].is_float():
-        # null is no iteration and stays; NaN and inf leave NaN, which is not 0
+        # null stays: it means that there is no iteration; of NaN and inf the remainder is NaN, which is not 0
         broken = rows.filter(((pl.col("iteration") % 1) == 0).not_())
         if broken.height:
             raise InputError(

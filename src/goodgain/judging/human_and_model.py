@@ -227,7 +227,7 @@ def _tau_b(means: pl.DataFrame) -> float | None:
 def _tau_ap(human: np.ndarray[Any, Any], model: np.ndarray[Any, Any]) -> float | None:
     """Return tau-AP of the model's order against people's: of each system, how many of those above it belong there.
 
-    Systems that the model ties share the average over their orders; people's ties are no order, and count as wrong by half.
+    Systems that the model ties share the average over their orders; people's ties are not an order, and count as wrong by half.
     """
     count = len(human)
     if len(set(model.tolist())) < 2:

@@ -35,7 +35,7 @@ _KEPT = 4_000
 _REASON = 1_000
 #: An answer of more bytes is not read to its end.
 LARGEST_BODY = 2**20
-#: A count of tokens from here on is no count: the journal's numbers have 64 bits.
+#: A count of tokens from here on is not a count: the journal's numbers have 64 bits.
 _MOST_TOKENS = 2**53
 
 

@@ -92,7 +92,7 @@ def _read_line(line: bytes, at: str) -> tuple[str, Answer]:
 
 
 def _read_status(value: Any) -> int | None:
-    """Return an HTTP status, which some services write as text; None for what is none."""
+    """Return an HTTP status, which some services write as text; None for anything else."""
     text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
     return int(text) if _STATUS.fullmatch(text) else None
 

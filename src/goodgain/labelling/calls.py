@@ -197,7 +197,7 @@ class _Job:
             reply = sent
             if not reply.again:
                 break
-        # a failure that may pass is no answer if the job ended before the last try: the next job sends it again
+        # a failure that may pass is not an answer if the job ended before the last try: the next job sends it again
         return None if reply is None or (reply.again and self._ended.is_set()) else reply.answer
 
     def _send(self, request: Request) -> Reply | None:

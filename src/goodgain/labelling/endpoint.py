@@ -227,7 +227,7 @@ def _is_address(url: Any) -> bool:
     """Tell whether something is an http address with a host."""
     try:
         return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname) and urlsplit(url).port != 0
-    except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is no number, no text
+    except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is not a number, not a text
         return False
 
 
@@ -266,12 +266,12 @@ def _read_wait(headers: Mapping[str, str]) -> float | None:
     try:
         date = email.utils.parsedate_to_datetime(text or "")
         return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - time.time())
-    except (ValueError, OverflowError):  # no date, one that no calendar has, or one beyond the year 9999
+    except (ValueError, OverflowError):  # not a date, one that is in no calendar, or one beyond the year 9999
         return None
 
 
 def _read_seconds(text: str | None) -> float | None:
-    """Return a number from 0, which a negative one is; None for what is no finite number."""
+    """Return a finite number, 0 for a negative one; None for any other text."""
     try:
         seconds = float(text or "")
     except ValueError:

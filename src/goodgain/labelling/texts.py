@@ -160,7 +160,7 @@ def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame
     """Return a dict of ids and texts as a frame.
 
     Raises:
-        InputError: a value is no text, or is one that no file can hold.
+        InputError: a value is not a text, or is one that no file can hold.
     """
     texts = [
         None if text is None else _as_text(text, f"{label}: {name} {quote(str(key))}") for key, text in source.items()

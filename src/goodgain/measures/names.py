@@ -125,7 +125,7 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             cutoff = ast.literal_eval(node.right)
             if cutoff is None:
-                raise MeasureError(f"{name!r}: None is no cutoff; write a number after @, or leave out the @")
+                raise MeasureError(f"{name!r}: None is not a cutoff; write a number after @, or leave out the @")
             node = node.left
         params: dict[str, Any] = {}
         if isinstance(node, ast.Call):

@@ -30,7 +30,7 @@ _MESSAGE_KEYS = (
     *("completion", "transcript", "rollout", "response", "output", "steps"),
 )
 _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
-#: How the ids of answers begin, which are no ids of queries.
+#: How the ids of answers begin, which are not ids of queries.
 _ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
 #: A count above this is damaged, as no answer takes so many searches.
 _MAX_SEARCHES = 1000

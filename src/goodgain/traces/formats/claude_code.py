@@ -334,7 +334,7 @@ def _read_web_search(structured: Any) -> tuple[list[Any], bool] | None:
 
 
 def _read_links(text: str) -> tuple[list[Any], bool] | None:
-    """Return the hits in the text of WebSearch: the lists that end on their lines. Links in its prose are no hits."""
+    """Return the hits in the text of WebSearch: the lists that end on their lines. Links in its prose are not hits."""
     if not text.startswith("Web search results for query:"):
         return None
     lines = text.splitlines()
