@@ -33,6 +33,15 @@ def _find_group(nodeid: str) -> str:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: Sequence[Any]) -> None:
+    """Give the first process one thread of Polars, and leave the others as many as there are cores.
+
+    So both are tried; processes of several threads each stand in each other's way.
+    """
+    specs[0].env.setdefault("POLARS_MAX_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give whole groups to the processes."""
     from xdist.scheduler import LoadScopeScheduling

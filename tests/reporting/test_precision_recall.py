@@ -125,7 +125,7 @@ def test_a_recall_of_seven_tenths_of_ten_documents_is_seven_documents() -> None:
 
 
 @pytest.mark.parametrize("labels", [None, "iteration"])
-@pytest.mark.parametrize("seed", range(how_many(1, full=100)))
+@pytest.mark.parametrize("seed", range(how_many(1, full=40)))
 def test_iterated_runs_are_flattened_and_labelled_as_evaluate_does(seed: int, labels: str | None) -> None:
     """The highest point of a query's curve, and R-precision's level, are measures that evaluate has."""
     case = make_agent_case(Random(seed), Shape(by_iteration=labels is not None, fractional=False))

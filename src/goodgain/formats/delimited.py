@@ -216,7 +216,7 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
         bad = column.str.contains("\n", literal=True).fill_null(False).arg_true()
         if len(bad):
             raise InputError(
-                f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote at the begin of a value "
+                f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote that begins a value "
                 'takes up all up to the next one; close it, or write """ for a quote that belongs to the value'
             )
         if separator != ",":
