@@ -14,7 +14,7 @@ import pytest
 import goodgain as gg
 from tests.support.command import COMMAND, run_command
 from tests.support.counts import how_many
-from tests.support.tables import no_notices
+from tests.support.tables import ROOT, no_notices
 
 #: Turns text red, clears the screen, sets the title, writes from right to left, goes up a line; and signs of C1.
 HOSTILE = "\x1b[31mq\x1b[2J\x1b]0;title\x07\u202e\x9b1A\x08\x7f"
@@ -126,3 +126,12 @@ def test_a_table_is_printed_where_the_console_is_said_to_have_no_width(
         arguments = ("evaluate", tmp_path / "a.qrels", tmp_path / "a.run", "CG", "-o", "table")
         shown = subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=True, timeout=60)
         assert "CG" in shown.stdout
+
+
+def test_a_table_that_is_wider_than_the_console_keeps_its_numbers_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    folder = ROOT / "qrels_examples" / "redundancy"
+    files = [folder / "qrels.txt", folder / "lean.run", folder / "repeating.run"]
+    measures = "CG RG DCGG DRG RAG DRAG SRE SRR nCG nDCGG"
+    done = run_command("evaluate", *files, "-m", measures, "--rows", "systems", "-o", "table")
+    assert "repeating" in done.stdout and "5.8928" in done.stdout and "…" not in done.stdout

@@ -102,7 +102,10 @@ def test_a_measure_without_a_value_never_passes() -> None:
     assert not outcome.holds and "no value" in str(outcome)
 
 
-@pytest.mark.parametrize("text", ["SRR@3", "SRR@3=0.3", "SRR@3<=", "<=0.3", "SRR@3<=much", "SRR@3<=nan", "0<SRR@3<1"])
+@pytest.mark.parametrize(
+    "text",
+    ["SRR@3", "SRR@3=0.3", "SRR@3<=", "<=0.3", "SRR@3<=much", "SRR@3<=nan", "SRR@3<=0_3", "SRR@3<=٣", "0<SRR@3<1"],
+)
 def test_a_line_of_another_form_is_one_sentence(text: str) -> None:
     with pytest.raises(InputError, match="is not a requirement; write one such as"):
         parse_requirement(text)

@@ -216,7 +216,11 @@ BAD_JSON_LINES = {
     "no object": ("[1, 2]", "is not a JSON object"),
     "a key missing": ('{"query_id": "q"}', "lacks doc_id"),
     "score text": ('{"query_id": "q", "doc_id": "d", "score": "1"}', "which is not a number"),
-    "id a list": ('{"query_id": "q", "doc_id": ["d"]}', "neither text nor a number"),
+    "id a list": ('{"query_id": "q", "doc_id": ["d"]}', "neither text nor a whole number"),
+    "id a fraction": (
+        '{"query_id": "q", "doc_id": 2301.10}',
+        "has '2301.1' in doc_id, which is neither text nor a whole",
+    ),
     "nested without end": ("[" * 100_000, "is not JSON"),
 }
 

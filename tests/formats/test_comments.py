@@ -241,3 +241,11 @@ def test_files_as_in_trec_evals_own_tests_are_read(trec_eval_files: Path) -> Non
     found = cut.join(whole, on=["query_id", "doc_id"], how="inner", maintain_order="left")
     assert found.height == cut.height
     assert_frame_equal(cut, found.select(cut.columns))
+
+
+def test_a_byte_order_mark_behind_a_comment_belongs_to_the_query_as_on_any_other_line(tmp_path: Path) -> None:
+    mark = "\ufeff"
+    for before in ("# x\n", "\n", "  \n"):
+        path = tmp_path / "a.run"
+        path.write_text(f"{before}{mark}q 1 a 1 2 t\n{mark}q 2 b 1 1 t\n")
+        assert set(gg.read_run(path).frame["query_id"]) == {f"{mark}q"}

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.batches.run_file import RunFile
 from goodgain.cli.program import program
+from goodgain.judging import pooling
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.oracle import RunRow
@@ -205,3 +206,15 @@ def test_a_column_that_looks_like_the_iteration_is_an_error_unless_the_run_is_fl
     assert gg.pool({"x": frame}, k=1, columns={"step": "iteration"})["first_iteration"].to_list() == [1, 2]
     with pytest.warns(gg.GoodgainNotice, match="x: found the column 'step'"):
         gg.pool({"x": frame}, k=1, flattened=True)
+
+
+def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -> None:
+    ids = ["-aB3", "=1", "+x", "@name", "'=y", "'z", "plain"]
+    pooled = gg.pool({"a": {"q": dict.fromkeys(ids, 1.0)}}, k=10)
+    pooling.write_sheet(pooled, tmp_path / "sheet.csv", spreadsheet=True)
+    sheet = pl.read_csv(tmp_path / "sheet.csv", infer_schema=False)
+    assert sheet["doc_id"].str.contains("^[=+@-]").sum() == 0
+    sheet.with_columns(grade=pl.lit("2")).write_csv(tmp_path / "graded.csv")
+    with pytest.warns(gg.GoodgainNotice, match="5 ids with an apostrophe"):
+        found = gg.aggregate(tmp_path / "graded.csv", scale="good-gain")
+    assert sorted(found["doc_id"]) == sorted(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import goodgain as gg
 from goodgain.errors import InputError
 from goodgain.traces import to_run
 
@@ -57,7 +59,8 @@ def _by_hand(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         for iteration in sorted({row[1] for row in rows if row[0] == query}):
             found = [row for row in rows if row[:2] == (query, iteration) and row[3] > 0]
             found.sort(key=lambda row: row[2:4])
-            scored = all(score is not None and math.isfinite(score) for *_, score in found)
+            scores = [-math.inf if row[-1] is None else row[-1] for row in found]
+            scored = all(map(math.isfinite, scores)) and all(b < a for a, b in itertools.pairwise(scores))
             for rank, (*_, name, score) in enumerate(found, start=1):
                 run.append((query, iteration, name, rank, score if scored else 1 / rank))
             if not found and iteration > 0:
@@ -69,6 +72,26 @@ def test_scores_are_the_log_s_where_all_results_of_an_iteration_have_one() -> No
     columns = "query_id iteration search rank doc_id score"
     rows = [("q", 1, 1, 1, "a", 7.5), ("q", 1, 1, 2, "b", 7.0), ("q", 2, 1, 1, "c", 3.0), ("q", 2, 1, 2, "d", None)]
     assert to_run(_results(*rows, columns=columns))["score"].to_list() == [7.5, 7.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pytest.param([0.9, 0.8, 12.5, 11.0], id="two searches side by side, each with a scale of its own"),
+        pytest.param([0.1, 0.4, 0.7, 0.9], id="distances"),
+        pytest.param([1.0, 1.0, 1.0, 1.0], id="ties, which trec_eval orders by doc_id"),
+        pytest.param([0.5, 0.5 - 1e-12, 0.5 - 2e-12, 0.1], id="ties in 32 bits"),
+    ],
+)
+def test_classic_measures_see_the_log_s_ranks_whatever_its_scores_say(scores: list[float]) -> None:
+    """A further search, even one without results, does not change which result was the first."""
+    columns = "query_id iteration search rank doc_id score"
+    rows = [
+        ("q", 1, 1 + k // 2, 1 + k % 2, name, score) for k, (name, score) in enumerate(zip("abcd", scores, strict=True))
+    ]
+    for more in ([], [("q", 2, 1, 0, None, None)]):
+        run = to_run(_results(*rows, *more, columns=columns))
+        assert gg.evaluate({"q": {"a": 2}}, run, "RR")["RR"] == 1.0
 
 
 def test_a_document_is_named_by_document_then_doc_id_then_url_then_text() -> None:

@@ -23,6 +23,9 @@ _BARS = "▁▂▃▄▅▆▇█"
 #: The largest number of signs in a sparkline.
 _MOST_SIGNS = 40
 
+#: The width in which a name of a query, measure or system has room beside the values; longer ones go on below.
+_NAME_WIDTH = 16
+
 
 _NO_BOUNDS = "no bounds"
 
@@ -135,6 +138,7 @@ def _name_query(value: Value) -> str:
 
 
 def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -149,7 +153,13 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
         ends = words > 1 and number + 1 < len(body) and body[number + 1][0][0] != names[0]
         cells = [Text(escape_controls(name)) for name in (*names[:-1], show_name(names[-1]))]
         table.add_row(*cells, *(Text(_write_cell(value, places)) for value in values), end_section=ends)
-    open_console(sys.stdout).print(table)
+    console = open_console(sys.stdout)
+    # rich would cut numbers in a narrow console, and leave out names: a table that is wider goes on in the next line.
+    columns = [[column.header, *column.cells] for column in table.columns]
+    widths = [max(cell_len(str(cell)) for cell in cells) for cells in columns]
+    widths[:words] = [min(width, _NAME_WIDTH) for width in widths[:words]]
+    console.width = max(console.width, sum(widths) + 3 * len(widths) + 1)
+    console.print(table)
     for sentence in _explain_cells([value for _, values in body for value in values if value is not None]):
         open_console(sys.stdout).print(Text(sentence))
 

@@ -27,6 +27,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+_DIGITS = re.compile(r"[-+.0-9eE]+")
 _FORM = re.compile(r"(?P<measure>[^<>]+)(?P<sign><=|>=|<|>)(?P<bound>[^<>=]+)")
 _BASELINE = "baseline"
 
@@ -105,6 +106,8 @@ def parse_requirement(text: str) -> Requirement:
     try:
         number = None if bound == _BASELINE else float(bound)
     except ValueError:
+        found = None
+    if not _DIGITS.fullmatch(bound) and bound != _BASELINE:  # Python reads 0_3 as 3, and digits of other scripts
         found = None
     if found is None or (number is not None and not math.isfinite(number)):
         raise InputError(f"{text!r} is not a requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-__all__ = ["escape_columns", "escape_controls", "guard_formulas"]
+from goodgain.errors import notice
+
+__all__ = ["escape_columns", "escape_controls", "guard_formulas", "unguard_ids"]
 
 #: Signs with which Excel and its like take a cell for a formula, also behind a tab or a line feed.
-_FORMULA = r"^[=+\-@\t\r\n]"
+_FORMULA = r"^'*[=+\-@\t\r\n]"
+#: One of the apostrophes that `guard_formulas` writes, and what follows it.
+_GUARDED = r"^'('*[=+\-@\t\r\n])"
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
@@ -31,9 +37,28 @@ def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
 def guard_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a frame in which texts that a spreadsheet takes for formulas begin with an apostrophe, which makes them text.
 
+    `unguard_ids` takes it off again.
+
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1"], "score": [-1.0, 2.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0)]
     """
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     guarded = [pl.when(pl.col(name).str.contains(_FORMULA)).then("'" + pl.col(name)).otherwise(name) for name in texts]
     return frame.with_columns(value.alias(name) for name, value in zip(texts, guarded, strict=True))
+
+
+def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
+    """Return a frame with the ids in these columns as they were before `guard_formulas`; a notice counts those that changed.
+
+    >>> frame = pl.DataFrame({"doc_id": ["d1", "'d2"]})
+    >>> unguard_ids(frame, ["doc_id"], "sheet.csv").rows()
+    [('d1',), ("'d2",)]
+    """
+    texts = frame.select(pl.col(columns).str.replace(_GUARDED, "${1}"))
+    changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
+    if changed:
+        notice(
+            f"{label}: {changed:,} id{'s' * (changed != 1)} with an apostrophe before = + - or @, as goodgain pool --spreadsheet "
+            "writes them, so that no spreadsheet takes them for formulas; read without it"
+        )
+    return frame.with_columns(texts)

@@ -127,10 +127,11 @@ def _read_columns(value: dict[str, Any], table: Table, names: Columns) -> tuple[
             continue
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
         if _KNOWN_TYPES[name] == pl.String:
-            if isinstance(found, bool) or not isinstance(found, (str, int, float)):
-                return {}, f"has {quote(json.dumps(found))} in {name}, which is neither text nor a number"
-            whole = isinstance(found, float) and found.is_integer() and name == "iteration"
-            known[name] = str(int(found) if whole else found)
+            if isinstance(found, float) and found.is_integer() and name == "iteration":
+                found = int(found)
+            if isinstance(found, bool) or not isinstance(found, (str, int)):  # 2301.10 would become 2301.1
+                return {}, f"has {quote(json.dumps(found))} in {name}, which is neither text nor a whole number"
+            known[name] = str(found)
         elif not is_number:
             return {}, f"has the {name} {quote(json.dumps(found))}, which is not a number"
         else:

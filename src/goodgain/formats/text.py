@@ -98,8 +98,6 @@ def read_text(content: Content, table: TextTable, *, label: str, errors: str) ->
     """
     if content.data[:3] == _BOM and content.part_of is None:
         content = content._replace(data=content.data[3:])
-    if content.data[:3] == _BOM:  # begins a query id, as elsewhere in a file; Polars would drop it
-        return _read_line_by_line(content, table, label=label, skip=errors == "skip")
     rows, comments = _cut_comments(content, table) if content.data[:1] == COMMENT_BYTES else (content, 0)
     frame = _read_clean(rows, table)
     if frame is not None and rows is content:
@@ -148,6 +146,8 @@ def _read_clean(content: Content, table: TextTable) -> pl.DataFrame | None:
     """Read the columns with Polars if every line has its fields with one and the same separator, else return None."""
     if not content.data[:1]:
         return pl.DataFrame(schema=_types(table, pl.Float64))
+    if content.data[:3] == _BOM:  # it begins a query id, as elsewhere in a file; Polars would drop it
+        return None
     separator = separator_of(content.data)
     if content.has_any((WHITE + b"\0").replace(separator.encode(), b"")):
         return None

@@ -12,6 +12,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.opening import container, plain_name
+from goodgain.files.safe_text import unguard_ids
 from goodgain.formats.delimited import check_texts, read_cells, separator_by_name
 from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.formats.text import QRELS_TEXT, read_text
@@ -77,7 +78,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
         frame.select(pl.col(str(names.index(name))).alias(name) for name in [*read, *others]), str(path)
     )
     check_texts(found.drop("grade"), separator, rows)
-    return OneSource(found, rows)
+    return OneSource(unguard_ids(found, ["query_id", "doc_id"], str(path)), rows)
 
 
 def _read_trec(path: Path) -> OneSource:

@@ -152,6 +152,8 @@ def find_map(map_: MapLike) -> ScaleMap:
         if isinstance(map_, Mapping):
             pairs = [(float(grade), float(label)) for grade, label in map_.items()]
             return ScaleMap(str(dict(map_)), table=_check_pairs(pairs))
+        if "_" in map_ or not map_.isascii():  # Python reads 0_7 as 7, and digits of other scripts
+            raise ValueError("not a map")
         parts = [part.strip() for part in map_.split(",")]
         found = [_THRESHOLD.fullmatch(part) for part in parts]
         if all(found):

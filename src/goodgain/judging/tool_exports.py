@@ -222,4 +222,6 @@ def _text(value: Any, what: str, place: str) -> str | None:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputError(f"{place}: the {what} {str(value)[:80]!r} is neither text nor a number; correct it")
+    if isinstance(value, float) and what != "grade":  # 2301.10 would become 2301.1
+        raise InputError(f"{place}: the {what} {value!r} is neither text nor a whole number; write the id as text")
     return str(value)

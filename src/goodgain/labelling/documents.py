@@ -14,6 +14,7 @@ from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
+from goodgain.files.safe_text import unguard_ids
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.row_origins import quote
 from goodgain.judging.grades import DOCUMENT
@@ -195,6 +196,7 @@ def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:
     without = rows.filter(pl.any_horizontal(pl.col(DOCUMENT).is_null()))
     if without.height:
         raise InputError(f"{label}: a row lacks its query_id or doc_id; write them, or remove the row")
+    rows = unguard_ids(rows, DOCUMENT, label)
     return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
 
 

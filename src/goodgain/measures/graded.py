@@ -81,7 +81,7 @@ GradedRR = _declare(
 GradedCG = _declare(
     "GradedCG",
     "Cumulative Gain over ranks",
-    "sum of the labels at ranks <= k",
+    "sum of the labels at ranks <= k, one below 0 as 0",
     lambda ranks: ranks.total(ranks.label.clip(0)),
     bounds=("0", ""),
     source=_SOURCE + "CG(d)@k",
@@ -90,7 +90,7 @@ GradedCG = _declare(
 GradedDCG = _declare(
     "GradedDCG",
     "Discounted Cumulative Gain over ranks",
-    "sum of g(label) / log2(k + 1) over ranks <= k",
+    "sum of g(label) / log2(k + 1) over ranks <= k; g is the label itself, 0 below 0, or with dcg='exp-log2' 2^label - 1",
     compute_dcg,
     bounds=("0", ""),
     source=_SOURCE + "DCG(d)@k",

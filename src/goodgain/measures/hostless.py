@@ -107,7 +107,7 @@ RankDCG = _declare(
     source="Järvelin and Kekäläinen, TOIS 20(4), 2002, with the discount of nDCG",
     position=place_for_dcg,
     own={"cutoff": _OPTIONAL_K, "dcg": DCG},
-    remark="g is the label itself; dcg='exp-log2' makes it 2^label - 1; DCGG@i is the sum over iterations",
+    remark="g is the label itself, 0 below 0; dcg='exp-log2' makes it 2^label - 1; DCGG@i is the sum over iterations",
     from_labels="sum",
 )
 RankIDCG = _declare(

@@ -65,7 +65,7 @@ _DECLARED = (
         takes=lambda parameters: parameters["dcg"] == "log2" or "gains" not in parameters,
         own={"ideal": IDEAL},
         find=_find,
-        remark="g is the label itself, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
+        remark="g is the label itself, 0 below 0, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
     ),
     RankedDeclaration(
         "P",

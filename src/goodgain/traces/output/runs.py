@@ -44,8 +44,9 @@ def to_run(
 
     Returns:
         query_id, iteration, doc_id, rank, score, tag. Ranks run from 1 through an iteration, calls in order. The score
-        is the log's where all results of the iteration have one, else 1/rank. An iteration without results has one
-        row `-` with rank and score 0; a query that never searched has none.
+        is the log's where all results of the iteration have one and it falls from rank to rank, else 1/rank: tools that
+        rank by score would make another ranking of the log's scores. An iteration without results has one row `-` with
+        rank and score 0; a query that never searched has none.
 
     Raises:
         InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named.
@@ -66,8 +67,11 @@ def to_run(
     rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
-    # The log's scores rank an iteration only if all its results have one: mixed with 1/rank they mean nothing.
-    scored = pl.col("score").is_finite().fill_null(False).all().over("group")
+    # The log's scores rank an iteration only if all its results have one: mixed with 1/rank they mean nothing. trec_eval
+    # compares them with 32 bits, and ties by doc_id; those of two tools, and distances, do not fall with the rank.
+    score = pl.col("score").cast(pl.Float32)
+    falls = is_first | (score < score.shift(1))
+    scored = (score.is_finite() & falls).fill_null(False).all().over("group")
     return rows.select(
         "query_id", "iteration",
         doc_id=pl.when(found).then("name").otherwise(pl.lit(EMPTY_DOC)),
