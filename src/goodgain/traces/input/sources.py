@@ -16,7 +16,7 @@ from goodgain.errors import InputError
 from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import JSON_LINES, as_text, open_stream, plain_name
+from goodgain.files.opening import JSON_LINES, as_text, compression, open_stream, plain_name
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
 from goodgain.traces.model import Trace, UnknownItem
@@ -42,6 +42,8 @@ _MAX_TIMES = 100
 #: A file with more lists and objects than these, and more than one for so many bytes, is not a log: `[{},{},{},...`
 #: takes 60 times its size in memory, and the densest logs, those with log probabilities, have one for 20 bytes.
 _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
+#: Shorter lines of a file that is not compressed are not counted: what they take in memory is bounded by what is on the disk.
+_COUNTED = 1 << 20
 #: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
 _METADATA_FIELDS = {
     *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
@@ -141,6 +143,7 @@ class Source:
         self.is_search = is_search
         self.bytes_read = 0
         self._values = 0
+        self._is_packed = opener is not None or compression(path) is not None
         self._open = partial(open_stream, path) if opener is None else opener
         self._unknown: list[UnknownItem] = []
         self._skip = skip
@@ -204,6 +207,8 @@ class Source:
 
     def _check_values(self, text: bytes, size: int) -> None:
         """Count the lists and objects in a text, and refuse a file that has as many in so many bytes as only hostile ones do."""
+        if len(text) < _COUNTED and not self._is_packed:
+            return
         self._values += text.count(b"[") + text.count(b"{")
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(
