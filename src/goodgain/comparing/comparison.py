@@ -136,7 +136,7 @@ def compare(
             correction is then over these pairs.
         iterations: compare ours named without @ at each fixed iteration 1..iterations too, beside a query's own last.
         seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
-        resamples: number of sign flips in the test, and of bootstrap samples.
+        resamples: number of sign flips in the test, and of bootstrap samples; 1,000,000 at most.
         alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most this; 1 - alpha
             is the level of the interval.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
