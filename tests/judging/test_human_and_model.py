@@ -182,5 +182,5 @@ def test_a_query_without_a_value_is_named_with_the_measure_and_the_system() -> N
 @pytest.mark.parametrize("confidence", [95, 1, 0, -0.5, float("nan"), "x", None, True])
 def test_a_confidence_is_above_0_and_below_1(confidence: object) -> None:
     people, model, runs = make_systems(Random(2), 2, 40)
-    with pytest.raises(gg.InputError, match="confidence=.*: give a number above 0 and below 1"):
+    with pytest.raises(gg.InputError, match=r"confidence=.*: give a number above 0 and below 1"):
         estimate_difference(people, model, runs, "CG", confidence=confidence)  # type: ignore[arg-type]
