@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from goodgain.cli.options import plot_option
+from goodgain.cli.options import places_option, plot_option
 from goodgain.cli.streams import open_console
 from goodgain.cli.systems import Reading, bounds_option, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
@@ -54,7 +54,7 @@ def compare_options(command: Command) -> Command:
         ),
         click.option("--resamples", type=count, default=9_999, show_default=True, help="Number of resamples in both."),
         click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
-        click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
+        places_option("Decimals in markdown and latex."),
         rows_option,
         plot_option,
         bounds_option,

@@ -83,10 +83,11 @@ class Comparison(Findings):
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
         The table of means has a row for each measure, or with `rows="systems"` one for each system. With `spreadsheet`,
-        texts in CSV that a spreadsheet would take for formulas begin with an apostrophe.
+        texts in CSV that a spreadsheet would take for formulas begin with an apostrophe. Places are decimals, 100 at most; -1
+        for full precision.
 
         Raises:
-            InputError: the form, or what the rows are, is unknown.
+            InputError: the form, or what the rows are, is unknown, or the places are out of their range.
         """
         return write_comparison(self, form, Layout(places, rows, spreadsheet))
 
