@@ -17,7 +17,7 @@ from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.grids import Layout
 from goodgain.comparing.tables import render_on_terminal
-from goodgain.errors import notice
+from goodgain.errors import InputError, notice
 from goodgain.measures.ranked import find_direction
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
@@ -88,7 +88,7 @@ def compare_files(
         judged,
         systems,
         [*measures, *(line.measure for line in lines)],
-        baseline=baseline or _find_baseline(lines, list(systems)),
+        baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
         columns=reading.columns,
         **settings,
     )
@@ -105,10 +105,20 @@ def compare_files(
         raise click.exceptions.Exit(REQUIREMENT_FAILED)
 
 
-def _find_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
-    """Return the baseline that a required line means where none is named; None if no line needs one."""
-    if all(line.bound is not None for line in lines):
+def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
+    """Return the baseline that a required line means where none is named; None if no line needs one.
+
+    Raises:
+        InputError: a line needs one, and there is none, as each system is compared with the one before it.
+    """
+    line = next((line for line in lines if line.bound is None), None)
+    if line is None:
         return None
+    if against is not None:
+        raise InputError(
+            f"--require {line.text!r} needs a baseline, and --against {against} compares each system with the one before "
+            "it; leave out one of them, or require a number"
+        )
     return "baseline" if "baseline" in names else names[0]
 
 
