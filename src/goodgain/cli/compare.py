@@ -37,7 +37,7 @@ _REQUIRE = (
 def compare_options(command: Command) -> Command:
     """Add the arguments and options that only the command compare has."""
     count = click.IntRange(1)
-    options = [
+    options: list[Callable[[Command], Command]] = [
         click.argument("qrels", metavar="QRELS"),
         runs_argument,
         click.option(

@@ -235,7 +235,8 @@ def _subtract(
 ) -> np.ndarray[Any, Any]:
     """Return the value of the first system minus that of the second, for each query."""
     one, other = (np.array(_score(qrels, name, run, measure, queries)) for name, run in systems.items())
-    return one - other
+    differences: np.ndarray[Any, Any] = one - other
+    return differences
 
 
 def _check_pool(people: Qrels, systems: Mapping[str, Any], judged: list[str]) -> None:
