@@ -141,6 +141,19 @@ def test_every_command_of_several_runs_takes_names(tmp_path: Path) -> None:
     assert ",2,1," in (tmp_path / "sheet.csv").read_text()
 
 
+@pytest.mark.parametrize("places", ["3000000000", "101", "-2"])
+@pytest.mark.parametrize("command", ["evaluate", "compare", "curve"])
+def test_decimals_have_one_range_in_every_command(command: str, places: str) -> None:
+    said = error(command, QRELS, LEAN, REPEATING, "-m", "CG", "-p", places)
+    assert f"{places} is not in the range -1<=x<=100" in said
+
+
+@pytest.mark.parametrize("command", ["compare", "curve"])
+def test_more_resamples_than_the_limit_are_refused(command: str) -> None:
+    said = error(command, QRELS, LEAN, REPEATING, "-m", "CG", "--resamples", "99999999999999")
+    assert said.startswith("resamples=99999999999999: give a whole number from ") and said.endswith(" to 1,000,000")
+
+
 def test_curve_prints_the_frame_and_a_table_in_both_directions() -> None:
     lines = goodgain("curve", QRELS, LEAN, REPEATING, "-m", "CG SRE", "--upto", "4", "-o", "jsonl").splitlines()
     wanted = gg.curve(QRELS, {"lean": LEAN, "repeating": REPEATING}, "CG SRE", upto=4)

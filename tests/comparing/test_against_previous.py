@@ -57,3 +57,5 @@ def test_the_command_takes_it_too() -> None:
     assert "against=previous" in done.stderr
     done = CliRunner().invoke(program, [*arguments, "--require", "SRE@3>=baseline"])
     assert isinstance(done.exception, InputError)
+    said = str(done.exception)
+    assert said.startswith("--require 'SRE@3>=baseline' needs a baseline, and --against previous compares")

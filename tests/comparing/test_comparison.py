@@ -296,6 +296,7 @@ def test_names_of_systems_are_free() -> None:
         ({"baseline": "c"}, "baseline 'c' is not one of the systems; they are wordy, lean"),
         ({"iterations": 0}, "iterations=0: give a whole number from 1"),
         ({"resamples": 1.5}, "resamples=1.5"),
+        ({"resamples": 1_000_001}, "resamples=1000001: give a whole number from 1 to 1,000,000"),
         ({"seed": -1}, "seed=-1: give a whole number from 0"),
         ({"alpha": 5}, "alpha=5: give a number between 0 and 1"),
     ],

@@ -138,6 +138,12 @@ def test_decimals_are_asked_for_and_a_small_p_is_never_shown_as_zero(lean_is_bet
     assert "\\<0.01" in text and "0.00 |" in text
 
 
+@pytest.mark.parametrize("places", [3_000_000_000, 101, -2, 1.5])
+def test_decimals_out_of_range_are_an_error(lean_is_better: Comparison, places: Any) -> None:
+    with pytest.raises(InputError, match="give a whole number from -1 to 100"):
+        lean_is_better.to_text("markdown", places=places)
+
+
 def test_an_unknown_form_is_an_error_with_the_known_ones() -> None:
     labels, runs = many(2)
     with pytest.raises(InputError, match="csv, markdown, latex, json"):

@@ -35,6 +35,12 @@ def test_a_value_that_is_no_file_and_no_frame_is_one_sentence(call: Callable[[],
         call()
 
 
+def test_qrels_without_rows_have_no_judgment() -> None:
+    for rows in ([], iter(())):
+        with pytest.raises(gg.InputError, match="the qrels: there is no judgment in these qrels"):
+            gg.read_qrels(rows)
+
+
 def test_a_column_whose_name_is_a_number_is_passed_over() -> None:
     rows = {"query_id": ["q"], "doc_id": ["a"], 5: [1]}
     run = gg.read_run(pd.DataFrame(rows | {"score": [1.0]}))

@@ -153,3 +153,34 @@ def test_equal_labels_make_equal_orders() -> None:
     found = compare_orders(people, people, runs, "CG")
     assert found.tau == pytest.approx(1.0)
     assert found.tau_ap == 1.0
+
+
+@pytest.mark.parametrize("several", ["SRR@3 CG@3", "CG@1-3", ["SRR@3", "CG@3"]])
+def test_several_measures_are_refused(several: str | list[str]) -> None:
+    people, model, runs = make_systems(Random(2), 2, 40)
+    for compare_on in (compare_orders, estimate_difference):
+        with pytest.raises(gg.MeasureError, match="measures, where systems are compared on one; give one measure"):
+            compare_on(people, model, runs, several)
+
+
+def test_a_list_of_one_measure_is_that_measure() -> None:
+    people, model, runs = make_systems(Random(2), 2, 40)
+    assert estimate_difference(people, model, runs, ["CG"]) == estimate_difference(people, model, runs, "CG")
+
+
+def test_a_query_without_a_value_is_named_with_the_measure_and_the_system() -> None:
+    people, model, runs = make_systems(Random(2), 5, 40)
+    runs["s1"]["q7"] = {"nobody graded this": 1.0}
+    with pytest.raises(gg.MeasureError, match="GradedP@2 has no value for the system 's1' in query 'q7'"):
+        compare_orders(people, model, runs, "GradedP@2")
+    two = {name: runs[name] for name in ("s0", "s1")}
+    human = {query: labels for query, labels in people.items() if query != "q7"}
+    with pytest.raises(gg.MeasureError, match="GradedP@2 has no value for the system 's1' in query 'q7'"):
+        estimate_difference(human, model, two, "GradedP@2")
+
+
+@pytest.mark.parametrize("confidence", [95, 1, 0, -0.5, float("nan"), "x", None, True])
+def test_a_confidence_is_above_0_and_below_1(confidence: object) -> None:
+    people, model, runs = make_systems(Random(2), 2, 40)
+    with pytest.raises(gg.InputError, match=r"confidence=.*: give a number above 0 and below 1"):
+        estimate_difference(people, model, runs, "CG", confidence=confidence)  # type: ignore[arg-type]

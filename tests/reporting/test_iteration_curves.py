@@ -113,6 +113,7 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 1_001}, "from 1 to 1,000"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": True}, "upto=True"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": -1}, "resamples=-1: give a whole number from 0"),
+        ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"seed": 1.5}, "seed=1.5"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"alpha": 1}, "alpha=1"),
         ({}, "CG", {}, "there is no run"),

@@ -216,11 +216,17 @@ def test_a_directory_stands_for_the_traces_in_it(chat: Path) -> None:
         (lambda folder: _write(folder / "e.json", '[{"a": 1}]'), "in no known trace format"),
         (lambda folder: _write(folder / "e.json.gz", b"\x1f\x8b\x08\x00"), "truncated or damaged"),
         (lambda folder: [_write(folder / "e.json", "[]")] * 2, "given twice"),
+        (lambda folder: '[{"role": "user"}]' * 100, "name too long; give the path of a readable file"),
     ],
 )  # fmt: skip
 def test_what_is_no_trace_is_one_error(tmp_path: Path, make: Callable[[Path], Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_traces(make(tmp_path))
+
+
+def test_a_log_given_as_a_text_is_not_a_path(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="name too long; give the path of a readable file"):
+        convert_traces('[{"role": "user"}]' * 100, tmp_path / "out.run")
 
 
 def _write(path: Path, content: str | bytes) -> Path:

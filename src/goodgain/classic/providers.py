@@ -99,7 +99,7 @@ def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> No
     if len(odd):
         raise MeasureError(
             f"{names}: gdeval takes query ids that are numbers only, and there is {odd[0]!r}; number the queries (or, "
-            "for exponential gain and labels up to 3, write nDCG(gains={1:1,2:3,3:7}), which goes to pytrec_eval)"
+            "for exponential gain and labels up to 3, write nDCG(gains={1:1,2:3,3:7}), which goodgain computes itself)"
         )
     high = labels.get_column("relevance").filter(labels.get_column("relevance") > _GDEVAL_MOST)
     if len(high):

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from goodgain.cli.options import plot_option
+from goodgain.cli.options import places_option, plot_option
 from goodgain.cli.streams import open_console
 from goodgain.cli.systems import Reading, bounds_option, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
@@ -17,7 +17,7 @@ from goodgain.comparing.comparison import Comparison, compare
 from goodgain.comparing.gate import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.grids import Layout
 from goodgain.comparing.tables import render_on_terminal
-from goodgain.errors import notice
+from goodgain.errors import InputError, notice
 from goodgain.measures.ranked import find_direction
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
@@ -37,7 +37,7 @@ _REQUIRE = (
 def compare_options(command: Command) -> Command:
     """Add the arguments and options that only the command compare has."""
     count = click.IntRange(1)
-    options = [
+    options: list[Callable[[Command], Command]] = [
         click.argument("qrels", metavar="QRELS"),
         runs_argument,
         click.option(
@@ -54,7 +54,7 @@ def compare_options(command: Command) -> Command:
         ),
         click.option("--resamples", type=count, default=9_999, show_default=True, help="Number of resamples in both."),
         click.option("--alpha", type=float, default=0.05, show_default=True, help="The largest p that is significant."),
-        click.option("-p", "--places", type=int, default=4, show_default=True, help="Decimals in markdown and latex."),
+        places_option("Decimals in markdown and latex."),
         rows_option,
         plot_option,
         bounds_option,
@@ -88,7 +88,7 @@ def compare_files(
         judged,
         systems,
         [*measures, *(line.measure for line in lines)],
-        baseline=baseline or _find_baseline(lines, list(systems)),
+        baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
         columns=reading.columns,
         **settings,
     )
@@ -105,10 +105,20 @@ def compare_files(
         raise click.exceptions.Exit(REQUIREMENT_FAILED)
 
 
-def _find_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
-    """Return the baseline that a required line means where none is named; None if no line needs one."""
-    if all(line.bound is not None for line in lines):
+def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
+    """Return the baseline that a required line means where none is named; None if no line needs one.
+
+    Raises:
+        InputError: a line needs one, and there is none, as each system is compared with the one before it.
+    """
+    line = next((line for line in lines if line.bound is None), None)
+    if line is None:
         return None
+    if against is not None:
+        raise InputError(
+            f"--require {line.text!r} needs a baseline, and --against {against} compares each system with the one before "
+            "it; leave out one of them, or require a number"
+        )
     return "baseline" if "baseline" in names else names[0]
 
 

@@ -17,6 +17,7 @@ from goodgain.cli.options import (
     labels_option,
     make_epilog,
     output_format_option,
+    places_option,
     plot_option,
     qrels_argument,
     spreadsheet_option,
@@ -40,7 +41,7 @@ __all__ = ["curve"]
     "-m", "--measure", "measures", multiple=True, required=True, help="One of ours, or several, without @: -m 'CG SRE'."
 )
 @click.option("--upto", type=int, help="The last iteration; default: the last one that any query has.")
-@click.option("-p", "--places", type=click.IntRange(-1, 100), default=4, show_default=True, help="Decimals in a table.")
+@places_option("Decimals in a table.")
 @click.option(
     "--resamples",
     type=click.IntRange(0),

@@ -19,6 +19,7 @@ from goodgain.cli.options import (
     make_epilog,
     order_option,
     output_format_option,
+    places_option,
     qrels_argument,
 )
 from goodgain.cli.systems import bounds_option, open_systems, reading_of, rows_option
@@ -51,14 +52,7 @@ __all__ = ["evaluate"]
 )
 @click.option("-q", "--by_query", is_flag=True, help="Print the values of each query too.")
 @click.option("-n", "--no_summary", is_flag=True, help="With -q: leave out the rows of all queries.")
-@click.option(
-    "-p",
-    "--places",
-    type=click.IntRange(-1, 100),
-    default=4,
-    show_default=True,
-    help="Decimals; -1 for full precision.",
-)
+@places_option("Decimals; -1 for full precision.")
 @output_format_option("table", "tsv", "jsonl")
 @rows_option
 @click.option("--provider", help="The provider of ir_measures for the classic measures.")

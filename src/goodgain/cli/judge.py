@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -41,7 +42,7 @@ __all__ = ["judge"]
 @click.option(
     "--how",
     type=click.Choice(list(RULES)),
-    help="The rule that makes one label of several grades. Default: majority for binary grades, else mean.",
+    help="The rule that makes one label of several grades. Default: majority for grades on a binary scale, else mean.",
 )
 @click.option("--scale", help="binary, graded (0..3), good-gain (0..4), detail (1..10), esci, LOW..HIGH, or 0,1,3.")
 @click.option("--map", "map_", metavar="MAP", help="To labels of another scale: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
@@ -88,6 +89,8 @@ def judge(
     known = None if scale is None else find_scale(scale)
     found = read_grades(list(grades), scale=known)
     labels = aggregate_grades(found, how=how, scale=known, map_=map_, map_first=map_first)
+    if output is not None and container(output) == "text":  # TREC text cannot hold null
+        _check_labelled(labels, grades)
     report = None if known is None or not agreement else compute_agreement(found, known, names=names)
     if output is not None:
         _write(labels, found, output)
@@ -98,7 +101,18 @@ def judge(
             aggregate_grades(read_grades([path], scale=known), how=how, scale=known, map_=map_, map_first=map_first)
             for path in grades
         )
+        _check_labelled(people, grades[:1])
+        _check_labelled(model, grades[1:])
         _print_conclusions(people, model, systems, measure)
+
+
+def _check_labelled(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
+    """Raise `InputError` with the names of the files if no document has a label."""
+    if labels.get_column("relevance").is_null().all():
+        why = (
+            "has a majority; choose another rule with --how" if labels["n_judges"].sum() else "is filled in; grade some"
+        )
+        raise InputError(f"{', '.join(map(str, paths))}: no document has a label, as no grade {why}")
 
 
 def _write(labels: pl.DataFrame, found: Grades, output: Path) -> None:

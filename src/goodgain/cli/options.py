@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from goodgain.comparing.grids import PLACES
 from goodgain.errors import InputError
 from goodgain.ranking.flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
@@ -20,6 +21,7 @@ __all__ = [
     "make_epilog",
     "order_option",
     "output_format_option",
+    "places_option",
     "plot_option",
     "qrels_argument",
     "run_argument",
@@ -107,6 +109,11 @@ def gaps_options(command: Command) -> Command:
         help="A missing iteration number: count on without it, or count it as a search that got nothing.",
     )
     return gaps(first(command))
+
+
+def places_option(described: str) -> Callable[[Command], Command]:
+    """Return the option of the number of decimals, with its help."""
+    return click.option("-p", "--places", type=click.IntRange(*PLACES), default=4, show_default=True, help=described)
 
 
 def output_format_option(*forms: str) -> Callable[[Command], Command]:

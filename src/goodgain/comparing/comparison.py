@@ -83,10 +83,11 @@ class Comparison(Findings):
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
         The table of means has a row for each measure, or with `rows="systems"` one for each system. With `spreadsheet`,
-        texts in CSV that a spreadsheet would take for formulas begin with an apostrophe.
+        texts in CSV that a spreadsheet would take for formulas begin with an apostrophe. Places are decimals, 100 at most; -1
+        for full precision.
 
         Raises:
-            InputError: the form, or what the rows are, is unknown.
+            InputError: the form, or what the rows are, is unknown, or the places are out of their range.
         """
         return write_comparison(self, form, Layout(places, rows, spreadsheet))
 
@@ -136,7 +137,7 @@ def compare(
             correction is then over these pairs.
         iterations: compare ours named without @ at each fixed iteration 1..iterations too, beside a query's own last.
         seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
-        resamples: number of sign flips in the test, and of bootstrap samples.
+        resamples: number of sign flips in the test, and of bootstrap samples; 1,000,000 at most.
         alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most this; 1 - alpha
             is the level of the interval.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.

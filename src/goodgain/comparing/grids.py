@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from goodgain.comparing.findings import Findings
 from goodgain.measures.names import ARROWS
 
-__all__ = ["ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend", "describe_bounds"]
+__all__ = ["PLACES", "ROWS", "Cell", "Grid", "Layout", "build_grids", "build_legend", "describe_bounds"]
 
 #: What the rows of a table of means can be.
 ROWS = ("measures", "systems")
+#: The least and the greatest number of decimals; -1 is full precision.
+PLACES = (-1, 100)
 
 _ABSENT = "–"
 

@@ -60,6 +60,9 @@ PAIRS: dict[str, type[pl.DataType]] = {
     "significant": pl.Boolean,
 }
 
+#: Limit of `resamples=`: more take very long, and change p only after its third decimal.
+_MOST_RESAMPLES = 1_000_000
+
 #: Rows of differences that are tested in one matrix product: large products are faster, and need more memory. The pairs of
 #: one measure are never divided.
 _ROWS = 1_000
@@ -78,7 +81,7 @@ def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -
 
     Args:
         seed: of the randomisation test and the bootstrap.
-        resamples: the number of resamples in both.
+        resamples: the number of resamples in both, 1,000,000 at most.
         alpha: the largest p that is significant; 1 - alpha is the level of intervals.
         least: the smallest number of resamples.
 
@@ -88,18 +91,21 @@ def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
     return Settings(
-        check_whole_number("seed", seed, 0), check_whole_number("resamples", resamples, least), float(alpha)
+        check_whole_number("seed", seed, 0),
+        check_whole_number("resamples", resamples, least, _MOST_RESAMPLES),
+        float(alpha),
     )
 
 
-def check_whole_number(name: str, value: int, least: int) -> int:
+def check_whole_number(name: str, value: int, least: int, most: int | None = None) -> int:
     """Return an option's value.
 
     Raises:
-        InputError: it is not a whole number, or below the least one.
+        InputError: it is not a whole number, or not from the least one to the most, if there is one.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}={value!r}: give a whole number from {least}")
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        end = "" if most is None else f" to {most:,}"
+        raise InputError(f"{name}={value!r}: give a whole number from {least}{end}")
     return value
 
 

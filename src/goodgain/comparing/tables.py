@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from goodgain.comparing.findings import Findings
-from goodgain.comparing.grids import ROWS, Grid, Layout, build_grids, build_legend, describe_bounds
+from goodgain.comparing.grids import PLACES, ROWS, Grid, Layout, build_grids, build_legend, describe_bounds
+from goodgain.comparing.pairing import check_whole_number
 from goodgain.errors import InputError
 from goodgain.files.safe_text import escape_controls, guard_formulas
 
@@ -24,6 +25,7 @@ def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     if layout.rows not in ROWS:
         raise InputError(f"rows={layout.rows!r} is not one of {', '.join(ROWS)}")
+    check_whole_number("places", layout.places, *PLACES)
     return FORMS[form](comparison, layout)
 
 

@@ -108,7 +108,7 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> tuple
     rows = iter(source)
     first = next(rows, None)
     if first is None:
-        return pl.DataFrame(schema=dict.fromkeys(table.required, pl.String)), FoundColumns({})
+        return pl.DataFrame(schema=dict.fromkeys(table.required, pl.Null)), FoundColumns({})
     fields = getattr(first, "_fields", None)
     if isinstance(source, str):
         raise InputError(f"the {table.name} is a text, {source[:80]!r}; read a file with goodgain.read_{table.name}")

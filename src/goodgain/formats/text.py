@@ -70,10 +70,18 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
     """Give one notice for each thing that was passed over in a file, of which `parts` are the parts."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
     if comments:
-        notice(
-            f"{label}: {comments:,} line{'s' * (comments != 1)} with the fields of a row begin{'s' * (comments == 1)} with "
-            "'#' and were left out as comments; if they are rows, write their query ids without the '#'"
+        found, meant = (
+            (
+                "1 line with the fields of a row begins with '#' and was left out as a comment",
+                "it is a row, write its query id",
+            )
+            if comments == 1
+            else (
+                f"{comments:,} lines with the fields of a row begin with '#' and were left out as comments",
+                "they are rows, write their query ids",
+            )
         )
+        notice(f"{label}: {found}; if {meant} without the '#'")
     if longer:
         notice(
             f"{label}: {longer:,} line{'s' * (longer != 1)} go{'es' * (longer == 1)} on after the tag (field 6): the rest was "

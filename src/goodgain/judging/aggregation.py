@@ -109,7 +109,8 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | None, mapp
     if scale is not None:
         return "majority" if scale.is_binary else "mean"
     several = frame.select(DOCUMENT).is_duplicated().any()
-    if several and frame.get_column("grade").is_in([0.0, 1.0]).all(ignore_nulls=True):
+    given = frame.get_column("grade").drop_nulls()
+    if several and len(given) and given.is_in([0.0, 1.0]).all():
         notice(
             "all grades are 0 or 1 and their mean was taken, since no scale was given; say scale='binary' (--scale binary) for "
             "the majority"

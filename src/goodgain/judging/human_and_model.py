@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import evaluate
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
@@ -73,13 +74,15 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
         human: people's labels: what `read_qrels` takes.
         model: the model's labels.
         runs: name -> what `read_run` takes; five systems or more.
-        measure: a measure; one where less is better is turned round.
+        measure: one measure; one where less is better is turned round.
 
     Raises:
         InputError: there are fewer than five systems, or no query that both judged.
+        MeasureError: there is not one measure, or it has no value for a system in a query that both judged.
 
     Source: Kendall 1945 (tau-b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau-AP).
     """
+    asked = _read_measure(measure)
     systems = check_systems(runs)
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
@@ -87,16 +90,16 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
             "chance; compare the two that matter by their difference instead"
         )
     people, machine = load_qrels(human), load_qrels(model)
-    shared = set(_list_queries(people)) & set(_list_queries(machine))
+    shared = sorted(set(_list_queries(people)) & set(_list_queries(machine)))
     if not shared:
         raise InputError("there is no query that both people and the model judged; give labels of the same queries")
-    sign = _sign_of(measure)
+    sign = -1 if find_direction(asked) == "down" else 1
     means = pl.DataFrame(
         [
             {
                 "system": name,
-                "human": sign * _mean(_score(people, run, measure), shared),
-                "model": sign * _mean(_score(machine, run, measure), shared),
+                "human": sign * _mean(_score(people, name, run, asked, shared)),
+                "model": sign * _mean(_score(machine, name, run, asked, shared)),
             }
             for name, run in systems.items()
         ]
@@ -124,15 +127,18 @@ def estimate_difference(
         human: people's labels of every document that either run has in n queries.
         model: the model's labels, of these queries and of others.
         runs: name -> what `read_run` takes; two of them.
-        measure: a measure.
-        confidence: of the interval.
+        measure: one measure.
+        confidence: of the interval, above 0 and below 1.
 
     Raises:
-        InputError: there are not two systems; people judged fewer than 30 queries; or a document of a run that the model
-            judged has no label of people in a query that they judged.
+        InputError: there are not two systems; people judged fewer than 30 queries; a document of a run that the model
+            judged has no label of people in a query that they judged; or the confidence is out of its range.
+        MeasureError: there is not one measure, or it has no value for a system in a query of the estimate.
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
+    asked = _read_measure(measure)
+    _check_confidence(confidence)
     systems = check_systems(runs)
     if len(systems) != 2:
         raise InputError(f"the difference of two systems needs two runs; there are {len(systems)}")
@@ -145,16 +151,9 @@ def estimate_difference(
         )
     _check_pool(people, systems, judged)
     further = sorted(set(_list_queries(machine)) - set(_list_queries(people)))
-    differences = []
-    for qrels in (people, machine):
-        one, other = (_score(qrels, run, measure) for run in systems.values())
-        differences.append({query: one[query] - other[query] for query in one})
-    return compute_intervals(
-        np.array([differences[0][query] for query in judged]),
-        np.array([differences[1][query] for query in judged]),
-        np.array([differences[1][query] for query in further]),
-        confidence=confidence,
-    )
+    by_people = _subtract(people, systems, asked, judged)
+    by_model = _subtract(machine, systems, asked, [*judged, *further])
+    return compute_intervals(by_people, by_model[: len(judged)], by_model[len(judged) :], confidence=confidence)
 
 
 def compute_intervals(
@@ -191,17 +190,53 @@ def _list_queries(qrels: Qrels) -> list[str]:
     return labelled.get_column("query_id").cast(pl.String).unique().to_list()
 
 
-def _score(qrels: Qrels, run: Any, measure: Any) -> dict[str, float]:
-    values = evaluate(qrels, run, [measure]).per_query
-    return dict(values.select("query_id", "value").iter_rows())
+def _read_measure(measure: Any) -> ir_measures.Measure:
+    """Return the measure that systems are compared on.
+
+    Raises:
+        MeasureError: it is not one measure, but several or a range of iterations.
+    """
+    found = parse_measures(measure)
+    if len(found) > 1:
+        raise MeasureError(
+            f"{str(measure)!r} is {len(found):,} measures, where systems are compared on one; give one measure, such as "
+            f"{str(found[-1])!r}"
+        )
+    return found[0]
 
 
-def _mean(values: dict[str, float], queries: set[str]) -> float:
-    return math.fsum(values[query] for query in queries) / len(queries)
+def _check_confidence(confidence: Any) -> None:
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
 
 
-def _sign_of(measure: Any) -> int:
-    return -1 if find_direction(parse_measures([measure])[0]) == "down" else 1
+def _score(qrels: Qrels, name: str, run: Any, measure: ir_measures.Measure, queries: list[str]) -> list[float]:
+    """Return the value of each query.
+
+    Raises:
+        MeasureError: a query has none.
+    """
+    values = dict(evaluate(qrels, run, [measure]).per_query.select("query_id", "value").iter_rows())
+    for query in queries:
+        if values[query] is None:
+            raise MeasureError(
+                f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
+                "the same queries; name a measure that has a value there, or leave the query out of the labels"
+            )
+    return [values[query] for query in queries]
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _subtract(
+    qrels: Qrels, systems: Mapping[str, Any], measure: ir_measures.Measure, queries: list[str]
+) -> np.ndarray[Any, Any]:
+    """Return the value of the first system minus that of the second, for each query."""
+    one, other = (np.array(_score(qrels, name, run, measure, queries)) for name, run in systems.items())
+    differences: np.ndarray[Any, Any] = one - other
+    return differences
 
 
 def _check_pool(people: Qrels, systems: Mapping[str, Any], judged: list[str]) -> None:

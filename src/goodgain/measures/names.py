@@ -17,7 +17,7 @@ from goodgain.measures.good_gain import DCGG, MEASURES
 from goodgain.measures.hostless import RankDCG
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import HOSTLESS_MEASURES, find_declaration, takes
-from goodgain.measures.ranked_declaration import RankedMeasure
+from goodgain.measures.ranked_declaration import COMPUTED_RULES, RankedMeasure
 
 __all__ = ["ARROWS", "Measures", "parse_measure", "parse_measures"]
 
@@ -228,7 +228,7 @@ def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(measure, (GoodGainMeasure, RankedMeasure)):
         measure.validate_params()
     elif not takes(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
-        check_parameters(measure)
+        check_parameters(measure, {} if find_declaration(measure) is None else COMPUTED_RULES)
     return measure
 
 

@@ -8,7 +8,7 @@ as something else is refused here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -91,10 +91,14 @@ _OWN_RULES = {
 _NEEDED = {(name, "cutoff") for name in _NDEVAL}
 
 
-def check_parameters(measure: ir_measures.Measure) -> None:
+def check_parameters(measure: ir_measures.Measure, computed: Mapping[str, Rule] | None = None) -> None:
     """Raise `MeasureError` where a parameter of a measure of ir_measures is not allowed, or is missing.
 
     For measures that users define, the declared types and choices are checked, and the cutoff.
+
+    Args:
+        measure: what a host is to compute.
+        computed: the rules of parameters with which it would not need a host: the error has theirs where they are broken too.
     """
     for name in measure.params:
         if name not in measure.SUPPORTED_PARAMS:
@@ -103,7 +107,7 @@ def check_parameters(measure: ir_measures.Measure) -> None:
     for name, info in measure.SUPPORTED_PARAMS.items():
         rule = _find_rule(measure, name, info)
         if name in measure.params:
-            _check(measure, name, info, rule)
+            _check(measure, name, info, rule, (computed or {}).get(name, rule))
         elif info.required or (measure.NAME, name) in _NEEDED:
             place = ", written after @" if name == measure.AT_PARAM else ""
             raise MeasureError(f"{measure.NAME} needs the parameter {name}{place}: {rule.words}")
@@ -123,10 +127,11 @@ def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
     return _TYPES.get(info.dtype) or Rule(f"a {getattr(info.dtype, '__name__', info.dtype)}", lambda _: True)
 
 
-def _check(measure: ir_measures.Measure, name: str, info: Any, rule: Rule) -> None:
+def _check(measure: ir_measures.Measure, name: str, info: Any, rule: Rule, computed: Rule) -> None:
     value = measure.params[name]
     number_wanted = isinstance(value, bool) and info.dtype in (int, float)  # True is an int to Python
     if info.validate(value) and not number_wanted and rule.allows(value):
         return
     shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
-    raise MeasureError(f"{measure.NAME}: {name}={shown} cannot be taken; {name} is {rule.words}")
+    words = rule.words if computed.allows(value) else computed.words
+    raise MeasureError(f"{measure.NAME}: {name}={shown} cannot be taken; {name} is {words}")

@@ -18,7 +18,7 @@ from goodgain.measures.declaration import ExactMean, simplify_number
 from goodgain.measures.parameters import Rule
 from goodgain.measures.ranks import Ranks, read_parameters
 
-__all__ = ["RankedDeclaration", "RankedMeasure"]
+__all__ = ["COMPUTED_RULES", "RankedDeclaration", "RankedMeasure"]
 
 Parameters = Mapping[str, Any]
 
@@ -95,7 +95,7 @@ class RankedDeclaration:
     def parameters(self) -> list[str]:
         """The names of the parameters that can be given in brackets."""
         known = self.measure.SUPPORTED_PARAMS
-        return [name for name in known if name != self.measure.AT_PARAM and name in (*_RULES, *_CHOICES)]
+        return [name for name in known if name != self.measure.AT_PARAM and name in (*COMPUTED_RULES, *_CHOICES)]
 
     @property
     def arrow(self) -> str:
@@ -210,7 +210,7 @@ def _is_gain(label: Any, gain: Any) -> bool:
 
 
 #: Parameter -> the rule of values that can be computed; a parameter that is not listed must have its default.
-_RULES: dict[str, Rule] = {
+COMPUTED_RULES: dict[str, Rule] = {
     "cutoff": Rule(
         "a whole number from 1",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value < _LAST,
@@ -233,11 +233,11 @@ _CHOICES = ("dcg", "ideal")
 
 def _find_rule(name: str, info: ParamInfo) -> Rule:
     if name not in _CHOICES:
-        return _RULES[name]
+        return COMPUTED_RULES[name]
     choices = list(info.choices)
     return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
 
 
 def _is_valid(name: str, value: Any, info: ParamInfo) -> bool:
-    known = name in _RULES or name in _CHOICES
+    known = name in COMPUTED_RULES or name in _CHOICES
     return _find_rule(name, info).allows(value) if known else value == info.default

@@ -74,7 +74,8 @@ def curve(
         measures: ours, without @: "CG SRE SRR".
         upto: the last iteration; None: the last one that any query of any run has.
         seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
-        resamples: number of bootstrap samples; 0 leaves the intervals out, which saves time with 100,000 queries or more.
+        resamples: number of bootstrap samples, 1,000,000 at most; 0 leaves the intervals out, which saves time with
+            100,000 queries or more.
         alpha: 1 - alpha is the level of the intervals.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 

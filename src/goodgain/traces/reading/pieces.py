@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.files.opening import COMPRESSED, compression, make_path, open_plain
+from goodgain.files.opening import COMPRESSED, compression, explain_read_errors, make_path, open_plain
 from goodgain.traces.input.sources import ENDINGS, read_head
 from goodgain.traces.reading.detection import detect_format
 from goodgain.traces.reading.known_formats import formats, get_format
@@ -82,25 +82,26 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
         )
     found: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
-        if path.is_dir():
-            if whole := [file for known in formats().values() for file in known.find(path)]:
-                found += whole
-                continue
-            inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
-            if not inside:
-                raise InputError(
-                    f"{path}: the directory holds no file that ends in {', '.join(_ENDINGS)}; name the files"
-                )
-            found += inside
-        elif not path.exists():
-            raise InputError(f"{path}: no such file; give the path of a trace")
-        elif not path.is_file():
-            raise InputError(
-                f"{path}: is a pipe or a device, which can be read only once, and a log is looked into first; write it to a file"
-            )
-        else:
-            found.append(path)
+        with explain_read_errors(path):  # a log that was given itself is too long for a name
+            found += _list_files_at(path)
     return found
+
+
+def _list_files_at(path: Path) -> list[Path]:
+    if path.is_dir():
+        if whole := [file for known in formats().values() for file in known.find(path)]:
+            return whole
+        inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
+        if not inside:
+            raise InputError(f"{path}: the directory holds no file that ends in {', '.join(_ENDINGS)}; name the files")
+        return inside
+    if not path.exists():
+        raise InputError(f"{path}: no such file; give the path of a trace")
+    if not path.is_file():
+        raise InputError(
+            f"{path}: is a pipe or a device, which can be read only once, and a log is looked into first; write it to a file"
+        )
+    return [path]
 
 
 def plan_tasks(files: list[TraceFile], format_name: str, *, apart: bool) -> Iterator[Task]:
