@@ -14,6 +14,7 @@ import gzip
 import json
 import re
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def save(name: str, value: Any) -> None:
     path = HERE / name
     path.parent.mkdir(parents=True, exist_ok=True)
     text = value if isinstance(value, str) else json.dumps(value, indent=1)
+    for folder in (sysconfig.get_path("purelib"), str(Path.cwd())):  # tracebacks name where they ran
+        text = text.replace(f"{folder}/", "").replace(folder, ".")
     content = (text.strip() + "\n").encode()
     path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
 
