@@ -19,11 +19,11 @@ GRADES = ["query_id", "doc_id", "judge", "grade"]
     [
         (lambda: gg.deduplicate(None), "the results are a NoneType; give a data frame"),
         (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "No column query_id"),
-        (lambda: gg.read_traces(None), "the traces are a NoneType; give the path"),  # type: ignore[arg-type]  # no path
-        (lambda: gg.read_traces([5]), "one of the traces is a int; give the path"),  # type: ignore[list-item]  # no path
-        (lambda: gg.read_results(None), "the file of the results is a NoneType"),  # type: ignore[arg-type]  # no path
-        (lambda: gg.write_run({"q": {"a": 1.0}}, 5), "the file of the run is a int"),  # type: ignore[arg-type]  # no path
-        (lambda: gg.write_qrels({"q": {"a": 1}}, None), "the file of the qrels is a NoneType"),  # type: ignore[arg-type]  # no path
+        (lambda: gg.read_traces(None), "the traces are a NoneType; give the path"),  # type: ignore[arg-type]  # not a path
+        (lambda: gg.read_traces([5]), "one of the traces is a int; give the path"),  # type: ignore[list-item]  # not a path
+        (lambda: gg.read_results(None), "the file of the results is a NoneType"),  # type: ignore[arg-type]  # not a path
+        (lambda: gg.write_run({"q": {"a": 1.0}}, 5), "the file of the run is a int"),  # type: ignore[arg-type]  # not a path
+        (lambda: gg.write_qrels({"q": {"a": 1}}, None), "the file of the qrels is a NoneType"),  # type: ignore[arg-type]  # not a path
         (
             lambda: gg.aggregate(pd.DataFrame([["q", "a", "j", 1, 2]], columns=[*GRADES, "grade"])),
             "give each column a name of its own",

@@ -183,4 +183,4 @@ def test_a_query_without_a_value_is_named_with_the_measure_and_the_system() -> N
 def test_a_confidence_is_above_0_and_below_1(confidence: object) -> None:
     people, model, runs = make_systems(Random(2), 2, 40)
     with pytest.raises(gg.InputError, match=r"confidence=.*: give a number above 0 and below 1"):
-        estimate_difference(people, model, runs, "CG", confidence=confidence)  # type: ignore[arg-type]
+        estimate_difference(people, model, runs, "CG", confidence=confidence)  # type: ignore[arg-type]  # a text is one of them

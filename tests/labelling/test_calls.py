@@ -346,7 +346,7 @@ def test_nothing_is_sent_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
         gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m")
     for url in ("localhost:8000", "file:///etc/passwd", "http://[", "http://a:b/v1", 5):
         with pytest.raises(gg.InputError, match="is not an http address"):
-            gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", base_url=url)  # type: ignore[arg-type]  # 5 is no text
+            gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", base_url=url)  # type: ignore[arg-type]  # 5 is not a text
 
 
 def test_a_judge_of_the_agents_own_family_is_said() -> None:

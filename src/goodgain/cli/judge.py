@@ -90,7 +90,7 @@ def judge(
     found = read_grades(list(grades), scale=known)
     labels = aggregate_grades(found, how=how, scale=known, map_=map_, map_first=map_first)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
-        _check_labelled(labels, grades)
+        _check_has_labels(labels, grades)
     report = None if known is None or not agreement else compute_agreement(found, known, names=names)
     if output is not None:
         _write(labels, found, output)
@@ -101,12 +101,12 @@ def judge(
             aggregate_grades(read_grades([path], scale=known), how=how, scale=known, map_=map_, map_first=map_first)
             for path in grades
         )
-        _check_labelled(people, grades[:1])
-        _check_labelled(model, grades[1:])
+        _check_has_labels(people, grades[:1])
+        _check_has_labels(model, grades[1:])
         _print_conclusions(people, model, systems, measure)
 
 
-def _check_labelled(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
+def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
     """Raise `InputError` with the names of the files if no document has a label."""
     if labels.get_column("relevance").is_null().all():
         why = (

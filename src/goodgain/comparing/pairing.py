@@ -97,15 +97,15 @@ def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -
     )
 
 
-def check_whole_number(name: str, value: int, least: int, most: int | None = None) -> int:
-    """Return an option's value.
+def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
+    """Return an option's value; `others` says in the error what it may be besides a whole number.
 
     Raises:
         InputError: it is not a whole number, or not from the least one to the most, if there is one.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
-        raise InputError(f"{name}={value!r}: give a whole number from {least}{end}")
+        raise InputError(f"{name}={value!r}: give a whole number from {least}{end}{others}")
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from goodgain.comparing.pairing import check_whole_number
 from goodgain.errors import InputError
 
 __all__ = ["check_count", "check_name", "check_number"]
@@ -26,10 +27,7 @@ def check_count(name: str, value: Any, least: int = 1, *, none: str | None = Non
     """
     if none is not None and value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
-        most = f" to {_MOST:,}" if isinstance(value, int) and value > _MOST else ""
-        other = "" if none is None else f", or None ({none})"
-        raise InputError(f"{name}={value!r}: give a whole number from {least}{most}{other}")
+    check_whole_number(name, value, least, _MOST, others="" if none is None else f", or None ({none})")
 
 
 def check_number(name: str, value: Any, least: float, most: float, *, words: str, none: bool = False) -> None:

@@ -163,6 +163,14 @@ class Summary(msgspec.Struct):
             )
         )
 
+    def _describe_lookalikes(self) -> list[str]:
+        """Return the tools that the table of tools lacks and whose answers look like results, each with their number."""
+        return [
+            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})"
+            for name, _ in self.lookalikes.most_common(20)
+            if not is_known_tool(name)
+        ]
+
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""
         for name, count in self.calls_as_iterations.items():
@@ -181,11 +189,7 @@ class Summary(msgspec.Struct):
                 f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
                 "turn of each trace that searched"
             )
-        missed = [
-            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})"
-            for name, _ in self.lookalikes.most_common(20)
-            if not is_known_tool(name)
-        ]
+        missed = self._describe_lookalikes()
         if missed and not any(choice.startswith("tools=") for choice in self.choices):
             notice(
                 f"the answers of tools that do not count as searches look like lists of results: {', '.join(missed)}; "

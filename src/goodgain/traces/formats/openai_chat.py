@@ -41,16 +41,8 @@ from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 #: Types of parts, and keys of messages, in other formats that also write lists of messages with a role.
 _OTHER_PART_TYPES = {
-    "tool_use",
-    "tool_result",
-    "server_tool_use",
-    "web_search_tool_result",
-    "mcp_tool_use",
-    "mcp_tool_result",
-    "tool-call",
-    "tool-result",
-    "input_text",
-    "output_text",
+    *("tool_use", "tool_result", "server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"),
+    *("tool-call", "tool-result", "input_text", "output_text"),
 }
 #: Keys of parts without a type, of Bedrock.
 _OTHER_PARTS = {"toolUse", "toolResult"}
