@@ -124,14 +124,12 @@ def score_run(
     sorted_measures = _Families.of(asked, provider)
     check_iterations(searched, sorted_measures.good_gain)
     found: _Values | None = None
-    with ThreadPoolExecutor(1) as beside:
-        digest = beside.submit(lambda: judged.digest)  # takes a fifth of a second for a million labels
-        with suppress(ScatteredQueriesError):
-            found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds)
-        if found is None:  # outside the handler: the error would hold all of the first attempt
-            found = _score_batches(
-                searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
-            )
+    with suppress(ScatteredQueriesError):
+        found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds)
+    if found is None:  # outside the handler: the error would hold all of the first attempt
+        found = _score_batches(
+            searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
+        )
     warn_if_misleading(found.coverage, labels=judged.labels, low=low)
     warn_of_url_variants(searched, judged)
     values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
@@ -139,7 +137,7 @@ def score_run(
     raised = None if found.raised is None else make_finite(found.raised)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _sign(found, judged, sorted_measures, order=order) | {"qrels": digest.result()},
+        _sign(found, judged, sorted_measures, order=order),
         found.coverage.tabulate(),
         values,
         of_hosts,
@@ -224,18 +222,22 @@ def _score_batches(
     if ranked or families.hosts:
         judgments = ranked.judgments if ranked and not by_iteration else None
         request = RankingRequest(order, needs_documents, judgments, ranked.plan.positions if ranked else ())
-    for batch in query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered):
-        good_gain.add(batch.tally)
-        if raised:
-            raised.add(batch.tally, batch.table)
-        if ranked and batch.table is not None:
-            ranked.add(batch.table)
-        if needs_documents and batch.ranking is not None:
-            of_batch = labels.take(batch)
-            if families.hosts:
-                hosts.add(of_batch, batch.ranking)
-            if ranked and by_iteration:
-                ranked.add_labelled(batch.ranking, of_batch)
+    batches = query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered)
+    with ThreadPoolExecutor(1) as beside:
+        for number, batch in enumerate(batches):
+            if number == 0:  # while the next ones are scanned; before, it would keep numba from being loaded
+                beside.submit(lambda: qrels.digest)
+            good_gain.add(batch.tally)
+            if raised:
+                raised.add(batch.tally, batch.table)
+            if ranked and batch.table is not None:
+                ranked.add(batch.table)
+            if needs_documents and batch.ranking is not None:
+                of_batch = labels.take(batch)
+                if families.hosts:
+                    hosts.add(of_batch, batch.ranking)
+                if ranked and by_iteration:
+                    ranked.add_labelled(batch.ranking, of_batch)
     values, coverage = good_gain.finish()
     if ranked:
         values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")

@@ -30,6 +30,16 @@ pathlib.Path(sys.argv[1]).write_text("q0 1 d1 1 1 t\\nq0 2 d2 1 1 t\\n")
 print(gg.evaluate({"q0": {"d1": 2, "d2": 3}}, sys.argv[1], "CG")["CG"])
 """
 
+LINEAR_ALGEBRA = """
+import gc, sys, numpy as np
+from goodgain.batches.kernels.compiling import kernels
+kernels()
+print("scipy.linalg" in sys.modules, gc.isenabled())
+import numba
+one, other = np.arange(12.0).reshape(3, 4), np.arange(20.0).reshape(4, 5)
+print((numba.njit(lambda a, b: np.dot(a, b))(one, other) == one @ other).all(), "scipy.linalg" in sys.modules)
+"""
+
 
 def run(code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | variables

@@ -61,13 +61,11 @@ def index_judgments(qrels: pl.DataFrame) -> Judgments:
     Raises:
         ImportError: numba cannot be loaded, or cannot compile the loop.
     """
-    numbered = qrels.lazy().select("query_id", row=pl.int_range(pl.len(), dtype=pl.get_index_type()))
-    queries = numbered.group_by("query_id").agg("row").collect()
-    rows = queries.get_column("row").explode()  # those of each query together
-    query_starts = np.concatenate([[0], queries.get_column("row").list.len().cum_sum()]).astype(np.int64)
+    queries = qrels.lazy().group_by("query_id").agg("doc_id", pl.col("relevance").cast(pl.Float64)).collect()
+    query_starts = np.concatenate([[0], queries.get_column("doc_id").list.len().cum_sum()]).astype(np.int64)
     query_slots = np.full(1 << (2 * queries.height).bit_length(), -1, np.int64)
-    query_ids, doc_ids = _lay_out(queries.get_column("query_id")), _lay_out(qrels.get_column("doc_id").gather(rows))
-    labels = qrels.get_column("relevance").gather(rows).cast(pl.Float64).to_numpy(writable=True)
+    query_ids, doc_ids = _lay_out(queries.get_column("query_id")), _lay_out(queries.get_column("doc_id").explode())
+    labels = queries.get_column("relevance").explode().to_numpy(writable=True)
     compiled = kernels()  # waits while another thread loads numba
     from goodgain.batches.kernels.judgments import Judgments  # loads numba
 

@@ -94,7 +94,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
         InputError: a document has two different labels.
     """
     key = ["query_id", "doc_id"]
-    by_iteration = frame.get_column("iteration").str.contains(_POSITIVE).any()
+    by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
     labels = subtopics = frame
     if (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import stat
@@ -37,12 +38,26 @@ def kernels() -> Kernels:
         return _kernels()
 
 
+@contextmanager
+def _collect_no_garbage() -> Iterator[None]:
+    """Turn Python's collector off: nearly all that numba makes while it is loaded stays, and looking through it takes time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @cache
+@_collect_no_garbage()
 def _kernels() -> Kernels:
     import numba
 
     if getattr(numba.config, "DISABLE_JIT", False):
         raise ImportError("the variable NUMBA_DISABLE_JIT is set")
+    _import_array_functions()
     from goodgain.batches.kernels import judgments, scan
 
     functions = [getattr(scan, name, None) or getattr(judgments, name) for name in Kernels._fields]
@@ -52,6 +67,23 @@ def _kernels() -> Kernels:
         # itself for changes: by this name what was compiled from other sources is never found.
         function.__qualname__ = f"{function.__name__}_{version}"
     return Kernels(*map(_compile, functions))
+
+
+def _import_array_functions() -> None:
+    """Import numba's functions of arrays without scipy.linalg, which takes as long as the rest of numba.
+
+    numba imports it there to learn whether SciPy is installed, and goodgain requires SciPy. Where numba compiles a function that
+    calls np.dot or the like, it looks again.
+    """
+    with suppress(ImportError, AttributeError):  # a numba that looks in another way; then it takes its time
+        from numba.np import linalg
+
+        look = linalg.ensure_blas
+        linalg.ensure_blas = lambda: None
+        try:
+            import numba.np.arraymath  # noqa: F401  # numba finds it imported
+        finally:
+            linalg.ensure_blas = look
 
 
 def _version(compiler: str) -> str:
