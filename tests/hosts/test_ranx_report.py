@@ -17,7 +17,7 @@ from goodgain.hosts.host_names import HOST_NAMES
 
 QUERIES = 12
 METRICS = ["ndcg@10", "cg@3", "srr", "sre@3-l2.5", "iterations_for_all_good_results"]
-TESTS = ["student", "fisher", "tukey"]
+TESTS = ["student", pytest.param("fisher", marks=pytest.mark.slow), "tukey"]  # ranx compiles fisher, for 10 s
 
 
 def agent(name: str, repeats: int) -> host.Run:

@@ -110,7 +110,7 @@ def _iteration_rows(random: Random, shape: Shape, query: str, number: int | str,
 def _judgments(random: Random, shape: Shape, query: str, documents: list[str]) -> list[QrelRow]:
     gains: tuple[float, ...] = (*WHOLE, *FRACTIONAL) if shape.fractional else WHOLE
     pool = [doc for doc in documents if random.randint(0, 3)] or documents[:1]
-    pool += [f"{query}-unseen{n}" for n in range(random.randint(0, 2))]  # judged, and no run has it
+    pool += [f"u{n}" for n in range(random.randint(0, 2))]  # judged, and no run has it
     rows = _labels(random, shape, query, pool, gains)
     return rows + [row for row in rows if random.randint(0, 15) == 0]  # said twice, and the same: one judgment
 
