@@ -20,7 +20,7 @@ settings.load_profile("goodgain")
 _DESELECTED = pytest.StashKey[dict[str, int]]()
 _COMMANDS = {"slow": "make test-all", "spark": "make test-spark"}
 #: Of a test with more cases, `make test` tries every second, third, ... one, so that at most so many are tried.
-MOST_CASES = 4
+MOST_CASES = 3
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,7 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _find_group(nodeid: str) -> str:
-    """Return what a test shares a process with: its file, and all tests of ranx, which compiles for seconds in each process."""
+    """Return what a test shares a process with: its file, or all tests with ranx in their name.
+
+    ranx compiles for half a minute in each process that calls it.
+    """
     return "ranx" if "ranx" in nodeid.partition("[")[0] else nodeid.partition("::")[0]
 
 
