@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import stat
@@ -13,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
+
+from goodgain.cycle_search import pause_cycle_search
 
 __all__ = ["Kernels", "kernels"]
 
@@ -38,20 +39,8 @@ def kernels() -> Kernels:
         return _kernels()
 
 
-@contextmanager
-def _collect_no_garbage() -> Iterator[None]:
-    """Turn Python's collector off: nearly all that numba makes while it is loaded stays, and looking through it takes time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 @cache
-@_collect_no_garbage()
+@pause_cycle_search()  # nearly all that numba makes while it is loaded stays; searching it takes a fifth of the time
 def _kernels() -> Kernels:
     import numba
 
