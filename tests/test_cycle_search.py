@@ -25,7 +25,7 @@ def test_what_the_user_has_frozen_stays_frozen() -> None:
         frozen = gc.get_freeze_count()
         with pause_cycle_search():
             pass
-        assert gc.get_freeze_count() == frozen > 0
+        assert 0 < gc.get_freeze_count() <= frozen  # some may have been freed meanwhile
     finally:
         gc.unfreeze()
 
