@@ -10,10 +10,12 @@ __all__ = ["pause_cycle_search"]
 
 
 @contextmanager
-def pause_cycle_search() -> Iterator[None]:
-    """Stop the search for a while, in all threads: for code that makes many objects that stay, and hardly a cycle.
+def pause_cycle_search(*, stays: bool = False) -> Iterator[None]:
+    """Stop the search for a while, in all threads: for code that makes many objects, and hardly a cycle.
 
-    Afterwards they count as old, and old objects are searched seldom: else the next search would go through all of them.
+    Args:
+        stays: whether what is made meanwhile stays until the process ends. It counts as old afterwards, and old objects are
+            searched seldom; else the next search goes through all of it.
 
     >>> with pause_cycle_search():
     ...     gc.isenabled()
@@ -25,7 +27,7 @@ def pause_cycle_search() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_freeze_count() == 0:  # else the next two lines would also undo what the user has frozen
+            if stays and gc.get_freeze_count() == 0:  # else the next two lines would also undo what the user has frozen
                 gc.freeze()
                 gc.unfreeze()  # to the oldest generation, all of them
             gc.enable()

@@ -40,7 +40,7 @@ def kernels() -> Kernels:
 
 
 @cache
-@pause_cycle_search()  # nearly all that numba makes while it is loaded stays; searching it takes a fifth of the time
+@pause_cycle_search(stays=True)  # to search what numba makes while it is loaded takes a fifth of the time
 def _kernels() -> Kernels:
     import numba
 
