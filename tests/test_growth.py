@@ -5,7 +5,6 @@ The readers are listed by the registries of formats: a new format is tested here
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +21,11 @@ from goodgain.traces.reading.known_formats import formats
 from goodgain.traces.tool_outputs.readers import read_output
 from tests.support.counts import how_many
 from tests.support.readers import PATH_READERS
+from tests.support.seconds import find_faster_growth, measure_seconds
 from tests.traces.logs import WRITERS, Call, Story, Turn
 
-#: Characters of a short text; the long one has 16 times as many.
-LENGTH, TIMES = 8_000, 16
-#: Seconds below which a measurement says nothing.
-LEAST = 0.02
+#: Characters of a short text.
+LENGTH = 8_000
 #: Readers that get a text this many times as short: they take long for each word, however many there are.
 SLOW = {"measures": 16, "deduplication": 8}
 #: What hurts some parser if it stands in a text again and again.
@@ -111,14 +109,16 @@ def test_every_format_has_a_writer() -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_time_grows_with_the_text_and_not_with_its_square(name: str, tmp_path: Path) -> None:
     read = READERS[name](tmp_path)
+
+    def find_growth(repeated: str, before: str, after: str) -> str:
+        def measure(length: int) -> float:
+            return _measure(read, before + repeated * (length // len(repeated)) + after)
+
+        return find_faster_growth(measure, LENGTH // SLOW.get(name, 1))
+
     cases = [(repeated, *around) for repeated in REPEATED for around in AROUND]
-    for repeated, before, after in Random(name).sample(cases, how_many(2, full=80)):
-        length = LENGTH // SLOW.get(name, 1)
-        short, long = (before + repeated * (size // len(repeated)) + after for size in (length, TIMES * length))
-        grows = True
-        for _ in range(3):  # three times at most: the machine does other things too
-            grows = grows and _measure(read, long) > TIMES**1.2 * max(_measure(read, short), LEAST)
-        assert not grows, (before, repeated, after)
+    for case in Random(name).sample(cases, how_many(2, full=80)):
+        assert not find_growth(*case), case
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,13 @@ def test_texts_that_took_minutes(name: str, text: str, tmp_path: Path) -> None:
 
 def _measure(read: Read, text: str) -> float:
     """Return the seconds of the processor that reading takes; a sentence is as good as a result."""
-    begin = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+
+    def call() -> None:
         try:
             read(text)
         except gg.GoodgainError as error:
             assert len(str(error)) < 2_000
-    return time.process_time() - begin
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return measure_seconds(call)

@@ -1,0 +1,41 @@
+"""How long something takes, and whether that grows with the length of a text or faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from goodgain.cycle_search import pause_cycle_search
+
+__all__ = ["find_faster_growth", "measure_seconds"]
+
+#: How many times as long the long text is.
+TIMES = 16
+#: Seconds below which a measurement says nothing.
+LEAST = 0.02
+
+
+def measure_seconds(call: Callable[[], object]) -> float:
+    """Return the seconds of the processor that a call takes.
+
+    Python's search for cycles is paused: it would go through all that earlier tests of this process have made, and so
+    takes seconds that say nothing about the call.
+    """
+    with pause_cycle_search():
+        begin = time.process_time()
+        call()
+        return time.process_time() - begin
+
+
+def find_faster_growth(measure: Callable[[int], float], length: int) -> str:
+    """Return what was measured if seconds grow faster than length^1.2, else an empty text.
+
+    Args:
+        measure: returns the seconds that a text of a length takes.
+        length: of the short text; the long one has 16 times as many.
+    """
+    for _ in range(3):  # three times at most: the machine does other things too
+        long, short = measure(TIMES * length), measure(length)
+        if long <= TIMES**1.2 * max(short, LEAST):
+            return ""
+    return f"{short:.3f} s for length {length}, {long:.3f} s for {TIMES * length}"
