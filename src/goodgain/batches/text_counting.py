@@ -157,18 +157,18 @@ def _scan_lines(
 def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     """Return empty tables with room for this number of lines.
 
-    Queries and tally are parts of one large array. The operating system provides memory only for the pages that are written, and
-    gets all of it back at once. Smaller arrays would be kept by the allocator for later blocks: half as much memory again.
+    Queries and tally are columns of one large array, of which few rows are filled: a row for an iteration, not for a line. The
+    operating system provides and clears memory only for the pages that are written, and gets all of it back at once. An array
+    for each column would have such pages for each; and smaller arrays would be kept by the allocator for later blocks.
     """
     from goodgain.batches.kernels.scan import FIRSTS, Found, Queries, Tally
 
     widths = len(Queries._fields), len(Tally._fields) - 3, rels, rels, rels
-    space = np.empty((sum(widths), lines), np.int64)
-    queries, counts, good, *gains = np.split(space, np.cumsum(widths)[:-1])
-    sums = [columns.view(np.float64).reshape(lines, rels) for columns in gains]
-    tally = Tally(*[*counts, good.reshape(lines, rels), *sums])
+    space = np.empty((max(lines, 2), sum(widths)), np.int64)  # numba takes a single row for an array of its own
+    queries, counts, good, *gains = np.split(space, np.cumsum(widths)[:-1], axis=1)
+    tally = Tally(*[*counts.T, good, *(columns.view(np.float64) for columns in gains)])
     firsts = np.empty((lines if with_firsts else 0, len(FIRSTS)), np.int64)
-    return Found(Queries(*queries), tally, firsts, np.zeros(4, np.int64))
+    return Found(Queries(*queries.T), tally, firsts, np.zeros(4, np.int64))
 
 
 def _allocate_documents(room: int) -> Documents:

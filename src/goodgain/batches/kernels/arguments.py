@@ -14,9 +14,11 @@ __all__ = [
     "OPTIONS",
     "Bytes",
     "Floats",
-    "FloatsTable",
+    "FloatsColumns",
     "Hashes",
     "Ints",
+    "IntsColumn",
+    "IntsColumns",
     "IntsTable",
     "ReadOnlyBytes",
     "ReadOnlyFloats",
@@ -30,10 +32,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 if TYPE_CHECKING:
     Bytes: TypeAlias = Any
     Ints: TypeAlias = Any
+    IntsColumn: TypeAlias = Any
+    IntsColumns: TypeAlias = Any
     IntsTable: TypeAlias = Any
     Hashes: TypeAlias = Any
     Floats: TypeAlias = Any
-    FloatsTable: TypeAlias = Any
+    FloatsColumns: TypeAlias = Any
     ReadOnlyBytes: TypeAlias = Any
     ReadOnlyInts: TypeAlias = Any
     ReadOnlyFloats: TypeAlias = Any
@@ -43,7 +47,10 @@ else:
     IntsTable = types.int64[:, ::1]
     Hashes = types.uint64[::1]
     Floats = types.float64[::1]
-    FloatsTable = types.float64[:, ::1]
+    # Parts of a wider table: what follows in memory is the rest of the row.
+    IntsColumn = types.int64[:]
+    IntsColumns = types.int64[:, :]
+    FloatsColumns = types.float64[:, :]
     ReadOnlyBytes, ReadOnlyInts, ReadOnlyFloats = (
         types.Array(kind, 1, "C", readonly=True) for kind in (types.uint8, types.int64, types.float64)
     )

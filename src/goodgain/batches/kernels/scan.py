@@ -12,8 +12,10 @@ import numpy as np
 from goodgain.batches.kernels.arguments import (
     Bytes,
     Floats,
-    FloatsTable,
+    FloatsColumns,
     Ints,
+    IntsColumn,
+    IntsColumns,
     IntsTable,
     ReadOnlyBytes,
     ReadOnlyFloats,
@@ -47,9 +49,9 @@ _ZERO: Any = np.int64(0)  # for a literal 0 numba would compile the steps that t
 class Queries(NamedTuple):
     """Queries in the order of the text: where the id is, and whether a score is above that of the rank before it."""
 
-    start: Ints
-    length: Ints
-    rising: Ints
+    start: IntsColumn
+    length: IntsColumn
+    rising: IntsColumn
 
 
 class Tally(NamedTuple):
@@ -59,14 +61,14 @@ class Tally(NamedTuple):
     the unit in G, and what is left of them in rest, so that both sums are exact.
     """
 
-    query: Ints
-    iteration: Ints
-    R: Ints
-    UR: Ints
-    Unjudged: Ints
-    GR: IntsTable
-    G: FloatsTable
-    rest: FloatsTable
+    query: IntsColumn
+    iteration: IntsColumn
+    R: IntsColumn
+    UR: IntsColumn
+    Unjudged: IntsColumn
+    GR: IntsColumns
+    G: FloatsColumns
+    rest: FloatsColumns
 
 
 #: Columns of the first line of each document of a query, in the order of the text: the query (its position in `Queries`), the
