@@ -79,7 +79,8 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
     labelled = _add_labels(firsts, move_to_engine(rows, judgments), labels)
     label = nw.col("relevance")
-    whole = _cut_at_unit(label, find_unit(_labels_in_memory(qrels)))
+    unit = find_unit(_labels_in_memory(qrels))
+    whole = (label / unit).floor() * unit if unit else label
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     counts = {
@@ -87,8 +88,9 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
         "Unjudged": label.is_null().cast(nw.Int64),
         **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
         **{f"G{k}": nw.when(is_good).then(whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
-        **{f"rest{k}": nw.when(is_good).then(label - whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
     }
+    if unit:
+        counts |= {f"rest{k}": nw.when(x).then(label - whole).otherwise(nw.lit(0.0)) for k, x in enumerate(good)}
     key = ["query_id", "iteration"]
     seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
     return add_rests(collect(returned.join(seen, on=key, how="left")))
@@ -112,12 +114,11 @@ def find_unit(labels: pl.Series) -> float:
     return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
 
 
-def _cut_at_unit(label: nw.Expr, unit: float) -> nw.Expr:
-    return (label / unit).floor() * unit if unit else label
-
-
 def add_rests(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return exact sums of labels, G or GainPool with the position of a threshold, with what is left of labels added."""
+    """Return exact sums of labels, G or GainPool with the position of a threshold, with what is left of labels added.
+
+    Where all labels are whole nothing is left, and there may be no columns for it.
+    """
     rests = [name for name in sums.columns if name.startswith("rest")]
     gains = "GainPool" if "GainPool0" in sums.columns else "G"
     return sums.with_columns(pl.col(f"{gains}{name.removeprefix('rest')}") + pl.col(name) for name in rests).drop(rests)
@@ -136,12 +137,13 @@ def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.
     whole = (label / unit).floor() * unit if unit else label
     gain = {f"GainPool{k}": pl.when(label >= rel).then(whole).otherwise(0.0) for k, rel in enumerate(rels)}
     rest = {f"rest{k}": pl.when(label >= rel).then(label - whole).otherwise(0.0) for k, rel in enumerate(rels)}
+    columns = good | gain | (rest if unit else {})
     sums = (
         (judgments if labels is None else _keep_largest_label(judgments))
         .lazy()
-        .select(pl.col("query_id").cast(pl.String), **good, **gain, **rest)
+        .select(pl.col("query_id").cast(pl.String), **columns)
         .group_by("query_id")
-        .agg(pl.col(*good, *gain, *rest).sum())
+        .agg(pl.col(*columns).sum())
         .sort("query_id")
         .collect()
     )

@@ -211,10 +211,10 @@ def declare_measure(
     """
     made: Value | Choice[Value]
     if isinstance(value, Choice):
-        values = {chosen: build_value(f"{name} {chosen}", written) for chosen, written in value.values.items()}
+        values = {chosen: build_value(written) for chosen, written in value.values.items()}
         made = Choice(value.parameter, values, value.description)
     else:
-        made = build_value(name, value)
+        made = build_value(value)
     return _make_measure(Declaration(name, title, definition, made, **details), {})
 
 

@@ -38,14 +38,13 @@ class Value(NamedTuple):
     sums: Mapping[str, pl.Expr]
 
 
-def build_value(name: str, written: Written) -> Value:
+def build_value(written: Written) -> Value:
     """Return a value in both forms: running sums are slow, and only the output of a ledger needs them.
 
     Args:
-        name: the name of the measure; its columns are named after it.
         written: the function from iterations 1..i to the value that the declaration gives.
     """
-    at = _AtCutoff(name)
+    at = _AtCutoff()
     return Value(written(_AlongLedger()), written(at), at.sums)
 
 
@@ -63,7 +62,6 @@ class _AlongLedger:
 class _AtCutoff:
     """Sums over iterations 1..i as aggregates, whose columns are collected in `sums`: a value for each query."""
 
-    name: str
     sums: dict[str, pl.Expr] = field(default_factory=dict)
 
     def total(self, x: pl.Expr) -> pl.Expr:
@@ -73,6 +71,6 @@ class _AtCutoff:
         return self._add_column(x.max())
 
     def _add_column(self, x: pl.Expr) -> pl.Expr:
-        name = f"{self.name} {len(self.sums)}"
+        name = x.meta.serialize().hex()  # so measures that need the same sum have one column for it
         self.sums[name] = x
         return pl.col(name)
