@@ -66,6 +66,18 @@ def test_every_measure_of_every_query_is_the_oracles(labels: str | None) -> None
         assert scores[name] == pytest.approx(float(oracle.mean(wanted)), abs=1e-12, rel=1e-12), name
 
 
+@pytest.mark.parametrize("seed", range(0, CASES, 250))
+def test_a_measure_alone_has_the_digits_that_it_has_beside_all_others(seed: int) -> None:
+    """Measures that need the same sum share it."""
+    run, rows, labels = random_case(seed)
+    with no_notices():
+        qrels, searched = gg.read_qrels(qrels_frame(rows), labels=labels), gg.read_run(run_frame(run))
+        together = gg.evaluate(qrels, searched, NAMES).per_query
+        for name in NAMES:
+            alone = gg.evaluate(qrels, searched, name).per_query
+            assert alone.equals(together.filter(pl.col("measure") == name)), name
+
+
 @pytest.mark.parametrize("seed", range(0, CASES, 40))
 def test_each_random_run_by_itself_has_the_oracles_means(seed: int) -> None:
     run, rows, labels = random_case(seed)
