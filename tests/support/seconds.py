@@ -11,8 +11,6 @@ __all__ = ["find_faster_growth", "measure_seconds"]
 
 #: How many times as long the long text is.
 TIMES = 16
-#: Seconds below which a measurement says nothing.
-LEAST = 0.02
 
 
 def measure_seconds(call: Callable[[], object]) -> float:
@@ -27,15 +25,16 @@ def measure_seconds(call: Callable[[], object]) -> float:
         return time.process_time() - begin
 
 
-def find_faster_growth(measure: Callable[[int], float], length: int) -> str:
+def find_faster_growth(measure: Callable[[int], float], length: int, *, least: float = 0.02) -> str:
     """Return what was measured if seconds grow faster than length^1.2, else an empty text.
 
     Args:
         measure: returns the seconds that a text of a length takes.
-        length: of the short text; the long one has 16 times as many.
+        length: of the short text; the long one is 16 times as long.
+        least: seconds below which a measurement says nothing; less is enough for plain Python than for threads of Polars.
     """
     for _ in range(3):  # three times at most: the machine does other things too
         long, short = measure(TIMES * length), measure(length)
-        if long <= TIMES**1.2 * max(short, LEAST):
+        if long <= TIMES**1.2 * max(short, least):
             return ""
     return f"{short:.3f} s for length {length}, {long:.3f} s for {TIMES * length}"

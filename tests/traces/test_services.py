@@ -263,4 +263,4 @@ def test_the_time_for_a_hostile_output_grows_as_its_length(name: str) -> None:
         text = _HOSTILE[name](size)
         return measure_seconds(lambda: read_output(text, "here"))
 
-    assert not find_faster_growth(measure, how_many(1_000, full=4_000))
+    assert not find_faster_growth(measure, how_many(1_000, full=4_000), least=0.005)

@@ -158,13 +158,13 @@ def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     """Return empty tables with room for this number of lines.
 
     Queries and tally are columns of one large array, of which few rows are filled: a row for an iteration, not for a line. The
-    operating system provides and clears memory only for the pages that are written, and gets all of it back at once. An array
-    for each column would have such pages for each; and smaller arrays would be kept by the allocator for later blocks.
+    operating system provides and clears memory only for the pages that are written, and gets all of it back at once. With an
+    array for each column, pages of every one would be written; and the allocator would keep smaller arrays for later blocks.
     """
     from goodgain.batches.kernels.scan import FIRSTS, Found, Queries, Tally
 
     widths = len(Queries._fields), len(Tally._fields) - 3, rels, rels, rels
-    space = np.empty((max(lines, 2), sum(widths)), np.int64)  # numba takes a single row for an array of its own
+    space = np.empty((max(lines, 2), sum(widths)), np.int64)  # of one row, the columns would have another type
     queries, counts, good, *gains = np.split(space, np.cumsum(widths)[:-1], axis=1)
     tally = Tally(*[*counts.T, good, *(columns.view(np.float64) for columns in gains)])
     firsts = np.empty((lines if with_firsts else 0, len(FIRSTS)), np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import narwhals as nw
 import polars as pl
@@ -21,6 +21,8 @@ __all__ = ["Counts", "add_rests", "count", "count_pools", "find_unit", "ledger_a
 
 #: The exponent of the smallest unit that a label can be divided by.
 _LEAST_EXPONENT = -1000
+
+_Label = TypeVar("_Label", pl.Expr, nw.Expr)
 
 
 class Counts(NamedTuple):
@@ -80,7 +82,7 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     labelled = _add_labels(firsts, move_to_engine(rows, judgments), labels)
     label = nw.col("relevance")
     unit = find_unit(_labels_in_memory(qrels))
-    whole = (label / unit).floor() * unit if unit else label
+    whole = _cut_at_unit(label, unit)
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     counts = {
@@ -114,6 +116,10 @@ def find_unit(labels: pl.Series) -> float:
     return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
 
 
+def _cut_at_unit(label: _Label, unit: float) -> _Label:
+    return (label / unit).floor() * unit if unit else label
+
+
 def add_rests(sums: pl.DataFrame) -> pl.DataFrame:
     """Return exact sums of labels, G or GainPool with the position of a threshold, with what is left of labels added.
 
@@ -134,7 +140,7 @@ def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.
     label = pl.col("relevance").cast(pl.Float64)
     good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
     unit = find_unit(judgments.get_column("relevance").cast(pl.Float64))
-    whole = (label / unit).floor() * unit if unit else label
+    whole = _cut_at_unit(label, unit)
     gain = {f"GainPool{k}": pl.when(label >= rel).then(whole).otherwise(0.0) for k, rel in enumerate(rels)}
     rest = {f"rest{k}": pl.when(label >= rel).then(label - whole).otherwise(0.0) for k, rel in enumerate(rels)}
     columns = good | gain | (rest if unit else {})
