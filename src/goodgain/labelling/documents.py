@@ -15,12 +15,13 @@ from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
 from goodgain.files.safe_text import unguard_ids
+from goodgain.files.text_tables import read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.row_origins import quote
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
 from goodgain.labelling.options import check_count
-from goodgain.labelling.texts import cast_texts, collect_frame, read_queries, read_table, read_texts
+from goodgain.labelling.texts import cast_texts, collect_frame, read_queries, read_texts
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 

@@ -1,0 +1,105 @@
+"""Reads small tables of ids and texts: CSV, TSV, JSON Lines, Parquet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.containers import read_container
+from goodgain.files.content import read_bytes
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.opening import container, plain_name
+
+__all__ = ["check_text", "read_table"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Read a table of texts by the ending of its name: .tsv, .csv, JSON Lines, Parquet.
+
+    Args:
+        path: the file.
+        columns: the columns of .tsv, which has no header unless its first cell is the first of these names; none: the
+            first line is the header.
+        others: more columns that are read of JSON Lines, where they are there.
+
+    Raises:
+        InputError: the file cannot be read, or its name ends otherwise.
+    """
+    suffix = Path(plain_name(path.name)).suffix.lower()
+    try:
+        if suffix == ".tsv" and not columns:
+            return pl.read_csv(io.BytesIO(read_bytes(path).data), separator="\t", infer_schema=False)
+        if suffix == ".tsv":
+            return _read_tab_separated(bytes(read_bytes(path).data), columns, path)
+        if suffix == ".csv":
+            return pl.read_csv(io.BytesIO(read_bytes(path).data), infer_schema=False)
+        if container(path) == "jsonl":
+            return _read_json_lines(path, [*columns, *others])
+        if container(path) == "parquet":
+            return read_container(read_bytes(path), path, "parquet")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise InputError(f"{path}: cannot be read ({reason}); write it again as UTF-8") from error
+    raise InputError(f"{path}: a table of texts ends in .tsv, .csv, .jsonl or .parquet; rename or convert the file")
+
+
+def _read_tab_separated(content: bytes, columns: tuple[str, ...], path: Path) -> pl.DataFrame:
+    rows = []
+    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
+        fields = line.rstrip("\r").split("\t")
+        if not line.strip() or (number == 1 and fields[0] == columns[0]):
+            continue
+        if not 2 <= len(fields) <= len(columns):
+            raise InputError(
+                f"{path}, line {number}: has {len(fields)} fields with tabs between; give {columns[0]} and text"
+            )
+        rows.append([*fields, *[None] * (len(columns) - len(fields))])
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def _read_json_lines(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Return the objects of a file as rows, with those of the columns that any of them has.
+
+    Other keys are not kept: where each line has keys of its own, their table would grow with the square of the lines.
+    """
+    found: dict[str, list[str | None]] = {name: [] for name in columns}
+    seen = set()
+    for number, line in enumerate(read_bytes(path).lines(), start=1):
+        text = line.removeprefix(_BOM) if number == 1 else line
+        if not text.strip():
+            continue
+        try:
+            row = loads(text)
+        except NotJSONError as error:
+            raise InputError(f"{path}, line {number}: is not JSON ({error}); write the file again") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: is not an object with an id and a text; write the file again")
+        seen.update(found.keys() & row.keys())
+        for name, values in found.items():
+            value = row.get(name)
+            values.append(None if value is None else check_text(value, f"{path}, line {number}: {name}"))
+    kept = {name: values for name, values in found.items() if name in seen}
+    return pl.DataFrame(kept, schema=dict.fromkeys(kept, pl.String))
+
+
+def check_text(value: Any, at: str) -> str:
+    """Return a text, or a number as text.
+
+    Raises:
+        InputError: it is neither, or has half a character (a lone surrogate).
+    """
+    if not isinstance(value, (str, int, float)):
+        raise InputError(f"{at} has a {type(value).__name__} where a text is needed; write one text")
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{at} has half a character (a lone surrogate) in its text; write the text in UTF-8") from None
+    return text
