@@ -143,6 +143,7 @@ def score_run(
         of_hosts,
         raised,
         None if raised is None else sorted_measures.bounded.aggregate(raised),
+        found.coverage.examples[0],
     )
     _warn_if_no_value(scores, sorted_measures.ranked)
     return scores

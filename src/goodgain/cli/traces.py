@@ -52,6 +52,12 @@ _POLICIES = ("standard", "id", "strict", "content")
     type=click.Path(path_type=Path),
     help="Results of an earlier conversion: the same documents get the same doc_ids.",
 )
+@click.option(
+    "--earlier-queries",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What --queries of an earlier conversion wrote: the same questions get the same query ids.",
+)
 @click.option("--format", default="auto", show_default=True, help="A format of docs/traces; auto finds it.")
 @click.option("--system", help="The one system to convert, where there are several; NAME-2: its second run.")
 @click.option("--tag", help="The name of the system in the run.")
@@ -72,7 +78,15 @@ _POLICIES = ("standard", "id", "strict", "content")
 @click.option(
     "--tools", multiple=True, metavar="NAME", help="A tool that searches; instead of the rule of docs/traces."
 )
-@click.option("--query_id", help="For traces without one: a constant, or a path such as /metadata/qid.")
+@click.option(
+    "--query-id", "--query_id", "query_id", help="For traces without one: a constant, or a path such as /metadata/qid."
+)
+@click.option(
+    "--query-ids",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A table of query_id and text (what was asked), or query_id and log (its id, file name or session).",
+)
 @click.option("--citations", is_flag=True, help="Citations of answers are results.")
 @click.option("--reranked", is_flag=True, help="A reranker's list replaces its retriever's.")
 @click.option(

@@ -31,6 +31,7 @@ from goodgain.comparing.pairing import (
     compare_pairs,
     list_pairs,
 )
+from goodgain.comparing.shared_queries import SystemQueries, describe_shared_queries
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.errors import InputError, NoticesOfSystems, notice
@@ -152,7 +153,8 @@ def compare(
         A measure leaves out the queries for which some system has no value. Means are over queries, for every measure.
 
     Raises:
-        InputError: fewer than two systems, an unknown baseline, a baseline beside `against`, or input that cannot be read.
+        InputError: fewer than two systems, an unknown baseline, a baseline beside `against`, input that cannot be read,
+            or two systems that share no judged query.
         MeasureError: a measure is unknown, or cannot be computed from this input.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
@@ -173,6 +175,7 @@ def compare(
     warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
+    few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
@@ -180,7 +183,7 @@ def compare(
     if bounds:
         means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
     shares = tabulate_coverage(scores)
-    notes = _list_notes(asked, full, matched, about, shares)
+    notes = (*([few_shared] if few_shared else []), *_list_notes(asked, full, matched, about, shares))
     for sentence in notes:
         notice(sentence)
     return Comparison(
@@ -193,6 +196,11 @@ def compare(
         notes=notes,
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
+
+
+def _list_queries(scores: Scores) -> SystemQueries:
+    searched = scores.per_query.filter(measure=str(NumIter)).filter(pl.col("value") > 0)
+    return SystemQueries(searched.get_column("query_id").to_list(), scores.unjudged_queries)
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:

@@ -13,17 +13,24 @@ from goodgain.errors import notice
 __all__ = [
     "COVERAGE",
     "LOW_COVERAGE",
+    "LOW_SHARE",
     "Coverage",
     "combine_coverages",
     "list_shares",
     "measure_coverage",
+    "share_of_smaller",
+    "warn_if_few_shared",
     "warn_if_labels_exceed_scale",
     "warn_if_misleading",
     "warn_if_no_label_reaches",
+    "warn_of_queries",
 ]
 
 #: Judged share of unique results below which a small difference may come from the missing judgments.
 LOW_COVERAGE = 0.8
+
+#: Shared queries over those of the smaller side, below which two sides hardly join.
+LOW_SHARE = 0.5
 
 #: The columns of a table of coverage, and their types; the row of all iterations has null as its iteration.
 COVERAGE: dict[str, type[pl.DataType]] = {
@@ -32,6 +39,9 @@ COVERAGE: dict[str, type[pl.DataType]] = {
     "unique": pl.Int64,
     "coverage": pl.Float64,
 }
+
+#: Query ids that an error or a notice shows of each side.
+_EXAMPLES = 3
 
 #: Iterations whose coverage a notice lists.
 _LISTED = 10
@@ -50,7 +60,7 @@ class Coverage(NamedTuple):
         unique: first occurrences in judged queries.
         unjudged: those without a label.
         numbering: as in `Counts`.
-        examples: a query of the run and one of the qrels.
+        examples: queries of the run that the qrels lack, and queries of the qrels that the run lacks: three of each.
         by_iteration: iteration, unique, unjudged: the first occurrences of each iteration, in judged queries.
     """
 
@@ -60,7 +70,7 @@ class Coverage(NamedTuple):
     unique: int
     unjudged: int
     numbering: pl.DataFrame
-    examples: tuple[str, str]
+    examples: tuple[list[str], list[str]]
     by_iteration: pl.DataFrame
 
     @property
@@ -95,6 +105,7 @@ def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
     """Measure the coverage of a run and qrels that were counted."""
     rows, pools, numbering = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
+    unjudged = rows.join(pools.select("query_id"), on="query_id", how="anti")
     return Coverage(
         judged=pools.height,
         searched=rows.get_column("query_id").n_unique(),
@@ -102,7 +113,7 @@ def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
         unique=int(judged.get_column("UR").sum()),
         unjudged=int(judged.get_column("Unjudged").sum()),
         numbering=numbering,
-        examples=(_first(rows), _first(pools)),
+        examples=(_list_first(unjudged), _list_first(pools.filter(pl.col("N") == 0))),
         by_iteration=_sum_iterations(judged.select("iteration", unique="UR", unjudged="Unjudged")),
     )
 
@@ -111,13 +122,15 @@ def _sum_iterations(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by("iteration").agg(pl.col("unique", "unjudged").sum()).sort("iteration")
 
 
-def _first(frame: pl.DataFrame) -> str:
-    return str(frame.get_column("query_id").min() or "")
+def _list_first(frame: pl.DataFrame) -> list[str]:
+    """Return the first query ids, as examples."""
+    found: list[str] = frame.get_column("query_id").unique().bottom_k(_EXAMPLES).sort().to_list()
+    return found
 
 
 def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
     """Combine the coverage of batches, each of which has other queries."""
-    run_examples, qrels_examples = ([e.examples[k] for e in coverages if e.examples[k]] for k in (0, 1))
+    run_examples, qrels_examples = ({one for e in coverages for one in e.examples[k]} for k in (0, 1))
     return Coverage(
         judged=sum(coverage.judged for coverage in coverages),
         searched=sum(coverage.searched for coverage in coverages),
@@ -125,7 +138,7 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
         unique=sum(coverage.unique for coverage in coverages),
         unjudged=sum(coverage.unjudged for coverage in coverages),
         numbering=pl.concat([coverage.numbering for coverage in coverages]),
-        examples=(min(run_examples, default=""), min(qrels_examples, default="")),
+        examples=(sorted(run_examples)[:_EXAMPLES], sorted(qrels_examples)[:_EXAMPLES]),
         by_iteration=_sum_iterations(pl.concat([coverage.by_iteration for coverage in coverages])),
     )
 
@@ -176,6 +189,37 @@ def _warn_if_low(coverage: Coverage) -> None:
         )
 
 
+def share_of_smaller(both: int, first: int, second: int) -> float:
+    """Return the number of shared queries over those of the side that has fewer; 1 where that side has none."""
+    return both / min(first, second) if first and second else 1.0
+
+
+def warn_if_few_shared(searched: int, judged: int, both: int, examples: tuple[list[str], list[str]]) -> None:
+    """Give a notice where run and qrels share less than half the queries of the side that has fewer.
+
+    Args:
+        searched, judged, both: the number of queries of the run, of the qrels, of both.
+        examples: queries that the other side lacks, of the run and of the qrels.
+    """
+    if share_of_smaller(both, searched, judged) >= LOW_SHARE:
+        return
+    of_run, of_qrels = (repr(ids[0]) for ids in examples)
+    notice(
+        f"{'no query' if not both else f'only {both:,} of {searched:,} queries'} of the run {'is' if both < 2 else 'are'} in the "
+        f"qrels, which have {judged:,} (the run has {of_run}, the qrels have {of_qrels}). Check that both name queries alike."
+    )
+
+
+def warn_of_queries(run_ids: pl.Series, qrels_ids: pl.Series) -> None:
+    """Give the notice of `warn_if_few_shared` for the query ids of a run and of qrels."""
+    run_ids, qrels_ids = run_ids.unique(), qrels_ids.unique()
+    is_judged, is_searched = run_ids.is_in(qrels_ids.implode()), qrels_ids.is_in(run_ids.implode())
+    examples = [
+        ids.bottom_k(_EXAMPLES).sort().to_list() for ids in (run_ids.filter(~is_judged), qrels_ids.filter(~is_searched))
+    ]
+    warn_if_few_shared(len(run_ids), len(qrels_ids), int(is_judged.sum()), (examples[0], examples[1]))
+
+
 def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = True) -> None:
     """Give a notice where values mean less than they seem to; `low=False` leaves that of a low coverage to the caller."""
     if coverage.renumbered:
@@ -189,11 +233,6 @@ def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = Tr
             "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
             "only the labels for any iteration, and each later one those of its own number"
         )
-    if coverage.searched and not coverage.both:
-        run_example, qrels_example = coverage.examples
-        notice(
-            f"no query of the run is in the qrels (the run has {run_example!r}, the qrels have {qrels_example!r}): every "
-            "value is that of a system that never searched; check the query ids"
-        )
+    warn_if_few_shared(coverage.searched, coverage.judged, coverage.both, coverage.examples)
     if low:
         _warn_if_low(coverage)

@@ -11,6 +11,7 @@ import polars as pl
 
 from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import RunFile, open_run
+from goodgain.counting.coverage import warn_of_queries
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.frames import write_frame
@@ -83,7 +84,10 @@ def pool(
                 searched = open_run(run, columns=columns)
                 check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
                 check_iterations(searched, [] if flattened else [MEASURES["CG"]])
-                found.append(_pool_run(searched, judged, k, flattened=flattened))
+                selected, query_ids = _pool_run(searched, judged, k, flattened=flattened)
+                found.append(selected)
+                if judged is not None:
+                    warn_of_queries(query_ids, judged.frame.get_column("query_id"))
     pooled = (
         pl.concat(found).group_by(_KEY).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     )
@@ -92,15 +96,19 @@ def pool(
     return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(_KEY)
 
 
-def _pool_run(run: Run | RunFile, qrels: Qrels | None, k: int, *, flattened: bool) -> pl.DataFrame:
-    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds to the pool."""
+def _pool_run(run: Run | RunFile, qrels: Qrels | None, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
+    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds to the pool.
+
+    Beside them, the ids of its queries.
+    """
     select = _select_flattened if flattened else _select_iterations
     labels = None if qrels is None else qrels.frame.filter(pl.col("relevance").is_not_null()).select(_KEY).unique()
-    found = []
+    found, query_ids = [], []
     for rows in _read_rows(run):
+        query_ids.append(rows.get_column("query_id").unique())
         selected = select(_number_iterations(rows), k)
         found.append(selected if labels is None else selected.join(labels, on=_KEY, how="anti"))
-    return pl.concat(found)
+    return pl.concat(found), pl.concat(query_ids)
 
 
 def _read_rows(run: Run | RunFile) -> Iterator[pl.DataFrame]:

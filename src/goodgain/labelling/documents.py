@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.counting.coverage import warn_of_queries
 from goodgain.errors import InputError, notice
 from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
@@ -116,16 +117,19 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
             if "system" in frame.columns:
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
             parts.append(_read_documents(frame, k))
+    judged = None if qrels is None else load_qrels(qrels)
+    if parts and judged is not None:  # of runs, pool says it
+        warn_of_queries(pl.concat(part.get_column("query_id") for part in parts), judged.frame.get_column("query_id"))
     if runs:
-        parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=qrels, results=results))
+        parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=judged, results=results))
         systems += list(runs)
     columns = [*DOCUMENT, *_TEXTS]
     together = pl.concat([_with_texts(part).select(columns) for part in parts])
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = together.sort(length, descending=True, maintain_order=True)
     found = fullest.group_by(DOCUMENT, maintain_order=True).agg(pl.col(_TEXTS).drop_nulls().first())
-    if qrels is not None:
-        labels = load_qrels(qrels).frame.filter(pl.col("relevance").is_not_null()).select(DOCUMENT).unique()
+    if judged is not None:
+        labels = judged.frame.filter(pl.col("relevance").is_not_null()).select(DOCUMENT).unique()
         found = found.join(labels, on=DOCUMENT, how="anti")
     return found.sort(DOCUMENT), systems
 

@@ -36,6 +36,7 @@ class Scores:
         signature: how the values were made; it belongs beside any number that is reported.
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
             results that each iteration found first; null where it found none. Queries without judgments are left out.
+        unjudged_queries: three queries of the run that the qrels lack, as examples; `signature` has their number.
     """
 
     means: dict[str, float | None]
@@ -45,6 +46,7 @@ class Scores:
     _classic: pl.DataFrame
     _raised: pl.DataFrame | None = None
     _most: dict[str, float | None] | None = None
+    unjudged_queries: Sequence[str] = ()
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:

@@ -12,10 +12,11 @@ import polars.selectors as cs
 from goodgain.batches.query_batches import tally_run
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.comparing.pairing import Settings, check_settings
+from goodgain.comparing.shared_queries import SystemQueries, describe_shared_queries
 from goodgain.comparing.significance import Vector, bootstrap_interval
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems, notice
 from goodgain.evaluation import check_iterations, warn_of_labels
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
@@ -87,7 +88,8 @@ def curve(
         where it found none. Whether two systems differ is not seen by their intervals: `compare` tests it.
 
     Raises:
-        InputError: a run or the qrels cannot be read, there are too many iterations, or an option is out of its range.
+        InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of its range, or
+            two systems share no judged query.
         MeasureError: a measure is not ours, has an @, or takes none.
 
     Source: the Retrieved Good Gain guideline, measures at iteration i.
@@ -109,6 +111,8 @@ def curve(
         for name, run in systems.items():
             with notices.of(name):
                 counts[name] = _count(judged, run, asked, upto, columns)
+    if few_shared := describe_shared_queries({name: _list_queries(of) for name, of in counts.items()}):
+        notice(few_shared)
     last = upto or _find_last_iteration(counts)
     points = (point for name, of in counts.items() for point in _list_points(name, of, asked, last))
     rows = [row for group in _group_points(points) for row in _list_rows(group, settings)]
@@ -151,6 +155,11 @@ def _count(
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels)
     return counts
+
+
+def _list_queries(counts: Mapping[float, Counts]) -> SystemQueries:
+    searched = next(iter(counts.values())).pools.filter(pl.col("N") > 0).get_column("query_id").to_list()
+    return SystemQueries(searched, measure_coverage(counts).examples[0])
 
 
 def _find_last_iteration(counts: Mapping[str, Mapping[float, Counts]]) -> int:

@@ -14,6 +14,8 @@ __all__ = ["RunName", "Summary"]
 
 #: Errors that a notice quotes; the others are counted.
 _MAX_ERRORS_SHOWN = 5
+#: Ids of queries that a notice lists.
+_MAX_IDS_SHOWN = 10
 #: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
 _MAX_KINDS = 10_000
 
@@ -71,6 +73,15 @@ class Summary(msgspec.Struct):
     errors: int = 0
     first_errors: list[str] = msgspec.field(default_factory=list)
     choices: list[str] = msgspec.field(default_factory=list)
+    joined_runs: str = ""
+    joined_by_id: int = 0
+    joined_by_question: int = 0
+    joined_to_none: int = 0
+    earlier_by_id: bool = False
+    own_ids: int = 0
+    first_own_id: str = ""
+    unnamed: int = 0
+    first_unnamed: str = ""
 
     def add(self, other: Summary) -> None:
         """Add the counts of another reading."""
@@ -78,7 +89,7 @@ class Summary(msgspec.Struct):
             mine, others = getattr(self, name), getattr(other, name)
             if isinstance(mine, Counter):
                 mine.update(others)
-            elif isinstance(mine, str):
+            elif isinstance(mine, (str, bool)):
                 setattr(self, name, mine or others)
             elif name == "first_errors":
                 mine.extend(others[: _MAX_ERRORS_SHOWN - len(mine)])
@@ -113,6 +124,12 @@ class Summary(msgspec.Struct):
             self.searches_with_unread += 1
             self.first_unread = self.first_unread or at
 
+    def count_unnamed(self, query_id: str) -> None:
+        """Count a query that the table `query_ids=` does not name."""
+        self.unnamed += 1
+        if self.unnamed <= _MAX_IDS_SHOWN:
+            self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id}"
+
     def __str__(self) -> str:
         lines = [
             f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
@@ -127,6 +144,14 @@ class Summary(msgspec.Struct):
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             lines.append(f"queries by system: {_format_counts(by_label)}")
+        if self.joined_runs:
+            by_id = " (--earlier-queries FILE joins by question too)" if self.earlier_by_id else ""
+            lines.append(
+                f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
+                f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
+            )
+        if self.unnamed:
+            lines.append(f"queries that query_ids= does not name: {self.unnamed}")
         if self.searches_elsewhere:
             lines.append(self._describe_elsewhere())
         if self.without_search:
@@ -173,6 +198,7 @@ class Summary(msgspec.Struct):
 
     def give_notices(self) -> None:
         """Give a notice for each count that changes what the numbers mean."""
+        self._warn_of_ids()
         for name, count in self.calls_as_iterations.items():
             notice(
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "
@@ -221,6 +247,25 @@ class Summary(msgspec.Struct):
         if self.errors:
             more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
             notice(f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}")
+
+    def _warn_of_ids(self) -> None:
+        """Give a notice for ids that are not the ones that the caller may expect."""
+        if self.own_ids:
+            notice(
+                f"query_id= (--query-id) was not used where logs have query ids of their own: {self.own_ids}, such as "
+                f"{self.first_own_id!r}. Give other ids with query_ids= (--query-ids)."
+            )
+        if self.unnamed:
+            more = ", ..." if self.unnamed > _MAX_IDS_SHOWN else ""
+            notice(
+                f"query_ids= (--query-ids) does not name all queries; {self.unnamed} keep their ids: {self.first_unnamed}{more}. "
+                "Add them to the table."
+            )
+        if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
+            notice(
+                f"the {self.joined_runs} share no query: neither ids nor questions are the same. Name the queries that are "
+                "the same with query_ids= (--query-ids)."
+            )
 
 
 def _format_counts(counts: Counter[str]) -> str:

@@ -30,7 +30,8 @@ class ConvertedBatch(NamedTuple):
     Attributes:
         runs, results, costs: encoded as their files hold them.
         queries: query_id and text, if they are wanted.
-        postponed: rows whose documents can be found only when all traces are read.
+        postponed, postponed_costs: rows whose documents, or the ids of whose queries, are known only when all traces are
+            read.
         deduplicated: queries whose documents were found by deduplication.
     """
 
@@ -39,6 +40,7 @@ class ConvertedBatch(NamedTuple):
     costs: EncodedRows | None = None
     queries: pl.DataFrame | None = None
     postponed: pl.DataFrame | None = None
+    postponed_costs: pl.DataFrame | None = None
     deduplicated: int = 0
 
 
@@ -72,7 +74,6 @@ class BatchConverter:
         costs = rows.costs_to_frame() if self.costs_file is not None else None
         if costs is not None and self.system is not None:
             costs = _select_system(costs, self.system)
-        encoded = encode_rows(costs, self.costs_file) if costs is not None and self.costs_file is not None else None
         plain = rows.all_have_ids and not self.deduplicate_all
         frame = rows.to_frame(for_run=plain and self.results_file is None and not self.postpone)
         if self.system is not None:
@@ -81,8 +82,13 @@ class BatchConverter:
         if asked is not None and self.system is not None:
             asked = _select_system(asked, self.system)
         if self.postpone:
-            return ConvertedBatch([], costs=encoded, queries=asked, postponed=frame)
+            return ConvertedBatch([], queries=asked, postponed=frame, postponed_costs=costs)
+        encoded = self.encode_costs(costs) if costs is not None else None
         return (self.write_rows(frame) if plain else self.convert_rows(frame))._replace(costs=encoded, queries=asked)
+
+    def encode_costs(self, costs: pl.DataFrame) -> EncodedRows | None:
+        """Return costs as their file holds them; None where none are wanted."""
+        return None if self.costs_file is None else encode_rows(costs, self.costs_file)
 
     def convert_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
         """Convert whole queries; those in which a result lacks an id are deduplicated first."""

@@ -13,15 +13,19 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name
 from goodgain.files.writing import Outputs, temporary_folder
-from goodgain.traces.output.batches import BatchConverter, Deduplicate, read_earlier
+from goodgain.traces.output.batches import BatchConverter, ConvertedBatch, Deduplicate, read_earlier
 from goodgain.traces.output.runs import NormaliseUrl
 from goodgain.traces.output.writing import PLACEHOLDER, OutputWriter
+from goodgain.traces.reading.naming import QueryNames
 from goodgain.traces.reading.options import ReadOptions
 from goodgain.traces.reading.pieces import Paths, find_trace_files
-from goodgain.traces.reading.traces import Progress, read_batches
+from goodgain.traces.reading.query_joining import Question, read_earlier_queries, read_query_ids
+from goodgain.traces.reading.traces import Progress, join_names, read_batches
 from goodgain.traces.summary import Summary
 
 __all__ = ["Conversion", "convert_traces"]
@@ -54,6 +58,8 @@ def convert_traces(
     deduplicate: Deduplicate | None = None,
     deduplicate_all: bool = False,
     earlier: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    earlier_queries: Any = None,
+    query_ids: Any = None,
     normalise_url: NormaliseUrl | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
@@ -74,6 +80,9 @@ def convert_traces(
         deduplicate_all: deduplicate the other queries too, although their results have ids.
         earlier: files of results that earlier conversions wrote. Results that are the same as one of theirs get its
             document; `deduplicate` is called with their rows as `earlier=`.
+        earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame: a query with one of its
+            questions gets its id. Without it, queries are joined to those of `earlier` by their ids alone.
+        query_ids: as for `read_traces`.
         normalise_url: how URLs become ids where nothing is deduplicated; None: as deduplication does it.
         progress: is called with the bytes read so far and in all.
 
@@ -90,30 +99,45 @@ def convert_traces(
         raise InputError(
             "earlier results (--with) are joined by deduplication; give deduplicate=, or leave out --dedup none"
         )
-    read = ReadOptions(**options, costs=spent is not None)
-    outputs = _check_outputs(paths, out, [wanted, spent, asked], known)
-    postpone = deduplicate is not None and (PLACEHOLDER in out.name or bool(known))
+    table = None if query_ids is None else read_query_ids(query_ids)
+    read = ReadOptions(**options, query_ids=table, costs=spent is not None)
+    tables = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
+    outputs = _check_outputs(paths, out, [wanted, spent, asked], [*known, *tables])
+    # Which queries of several runs are the same, and so which results, is known when all traces are read.
+    postpone = PLACEHOLDER in out.name or system is not None or bool(known) or earlier_queries is not None
     converter = BatchConverter(
         deduplicate, deduplicate_all, normalise_url, out, wanted, spent, asked is not None, system, postpone,
         read_earlier(known),
     )  # fmt: skip
-    summary = Summary()
+    summary, names = Summary(), _name_earlier(converter.earlier, earlier_queries)
+    summary.earlier_by_id = bool(known) and earlier_queries is None
     with ExitStack() as stack:
         writer = OutputWriter(stack, out, wanted, spent, asked, system, outputs)
         if postpone:
             writer.spool = stack.enter_context(temporary_folder())
         # Closed also after an error: its processes end before the files are removed.
         first = converter.without_earlier()
-        with closing(read_batches(paths, read, first, summary, jobs=jobs, progress=progress)) as batches:
+        with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
             for batch in batches:
                 writer.add(batch, summary)
-        for rows in writer.read_postponed():
+        joined = join_names(names, read, summary)
+        for rows in writer.read_postponed(joined):
             writer.add(converter.convert_rows(rows), summary)
-        writer.write_queries(asked)
+        for costs_rows in writer.read_postponed_costs(joined):
+            writer.add(ConvertedBatch([], costs=converter.encode_costs(costs_rows)), summary)
+        writer.write_queries(asked, joined)
         writer.check_system(summary)
     summary.give_notices()
     writer.give_notices(deduplicated=deduplicate is not None)
     return Conversion(writer.runs, wanted, writer.rows, writer.deduplicated, summary)
+
+
+def _name_earlier(earlier: pl.DataFrame | None, queries: Any) -> QueryNames:
+    """Return the queries of earlier conversions: those of results have ids alone, those of a file of queries questions."""
+    found = {} if earlier is None else dict.fromkeys(earlier["query_id"].drop_nulls().unique().sort(), Question())
+    if queries is not None:
+        found |= read_earlier_queries(queries)
+    return QueryNames(found, str(queries) if isinstance(queries, (str, os.PathLike)) else "the earlier queries")
 
 
 def _check_outputs(paths: Paths, out: Path, tables: list[Path | None], known: list[Path]) -> Outputs:

@@ -13,6 +13,7 @@ from goodgain.files.frames import Append, append_rows, encode_rows, warn_of_esca
 from goodgain.files.writing import Outputs, write_with_polars
 from goodgain.traces.output.batches import ConvertedBatch
 from goodgain.traces.output.runs import DEFAULT_TAG
+from goodgain.traces.reading.query_joining import QueryJoin, rename_queries
 from goodgain.traces.summary import RunName, Summary
 
 __all__ = ["PLACEHOLDER", "OutputWriter"]
@@ -52,7 +53,7 @@ class OutputWriter:
         self._costs = stack.enter_context(append_rows(costs)) if costs is not None else None
         self._queries = stack.enter_context(append_rows(queries)) if queries is not None else None
         self._asked: dict[str, str] = {}
-        self._spooled = 0
+        self._spooled: dict[str, list[Path]] = {"results": [], "costs": []}
         if PLACEHOLDER not in out.name:
             self._appends[""] = stack.enter_context(append_rows(out))
 
@@ -76,16 +77,21 @@ class OutputWriter:
             for query_id, text in batch.queries.select("query_id", "text").iter_rows():
                 if text.strip():
                     self._asked.setdefault(query_id, text)  # several systems were asked the same
-        if batch.postponed is not None and batch.postponed.height and self.spool is not None:
-            with write_with_polars():
-                batch.postponed.write_parquet(self.spool / f"{self._spooled}.parquet")
-            self._spooled += 1
+        for kind, rows in (("results", batch.postponed), ("costs", batch.postponed_costs)):
+            if rows is not None and rows.height and self.spool is not None:
+                path = self.spool / f"{kind}-{len(self._spooled[kind])}.parquet"
+                with write_with_polars():
+                    rows.write_parquet(path)
+                self._spooled[kind].append(path)
         self.deduplicated += batch.deduplicated
 
-    def write_queries(self, path: Path | None) -> None:
+    def write_queries(self, path: Path | None, joined: QueryJoin) -> None:
         """Write the text of each query once, where it was asked for."""
         if self._queries is not None and path is not None:
-            columns = {"query_id": list(self._asked), "text": list(self._asked.values())}
+            asked: dict[str, str] = {}
+            for query_id, text in self._asked.items():
+                asked.setdefault(joined.ids.get(query_id, query_id), text)
+            columns = {"query_id": list(asked), "text": list(asked.values())}
             frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
             self._queries(encode_rows(frame, path))
 
@@ -116,11 +122,16 @@ class OutputWriter:
             self._appends[label] = self._stack.enter_context(append_rows(path))
         return self._appends[label]
 
-    def read_postponed(self) -> Iterator[pl.DataFrame]:
-        """Yield the postponed rows from disk, whole queries at a time."""
-        if self.spool is None or not self._spooled:
+    def read_postponed_costs(self, joined: QueryJoin) -> Iterator[pl.DataFrame]:
+        """Yield the postponed costs from disk, with the ids of joined queries."""
+        for path in self._spooled["costs"]:
+            yield rename_queries(pl.read_parquet(path), joined)
+
+    def read_postponed(self, joined: QueryJoin) -> Iterator[pl.DataFrame]:
+        """Yield the postponed rows from disk, with the ids of joined queries, whole queries at a time."""
+        if not self._spooled["results"]:
             return
-        rows = pl.scan_parquet([self.spool / f"{number}.parquet" for number in range(self._spooled)])
+        rows = rename_queries(pl.scan_parquet(self._spooled["results"]), joined)
         sizes = rows.group_by("query_id", maintain_order=True).len().collect()
         part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
         for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):

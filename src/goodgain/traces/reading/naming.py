@@ -2,57 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.traces.input.checks import describe, format_place
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.options import ReadOptions
+from goodgain.traces.reading.query_joining import EARLIER, NamedQuery, QueryJoin, Question, join_queries
 from goodgain.traces.reading.searches import Query
+from goodgain.traces.summary import RunName, Summary
 
-__all__ = ["QueryNames", "choose_query_id", "name_replicate", "name_system"]
+__all__ = ["QueryNames", "name_query", "name_replicate", "name_system"]
 
 #: The value at a field path that a trace does not have; None is a value that it may have.
 _ABSENT = object()
 
 
 class QueryNames:
-    """The system, replicate and id of the queries seen so far, each with the place of its trace."""
+    """The queries read so far, by their run and id.
 
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str | None, str | None, str], str] = {}
+    Args:
+        earlier: the queries of an earlier conversion, whose ids come first.
+        earlier_at: where they stand.
+    """
+
+    def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
+        self._seen: dict[tuple[RunName, str], NamedQuery] = {}
         self._by_path = self._by_constant = ""
+        for query_id, question in (earlier or {}).items():
+            self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
-    def add(self, system: str | None, replicate: str | None, query_id: str, at: str) -> None:
+    def add(self, query: NamedQuery) -> None:
         """Add a query.
 
         Raises:
-            InputError: another query of the run has this id; the error names both places.
+            InputError: another query of the run has this id; or `query_id=` is a field of some traces, and a constant for
+                others. The error names both places.
         """
-        earlier = self._seen.setdefault((system, replicate, query_id), at)
-        if earlier is not at:
+        earlier = self._seen.setdefault((query.run, query.query_id), query)
+        if earlier is not query:
+            system, replicate = query.run
             of = f" of system {system!r}" if system is not None else ""
             of += f", replicate {replicate!r}," if replicate is not None else ""
             raise InputError(
-                f"{format_place(at)}: the query id {query_id!r}{of} stands also in {format_place(earlier)}; "
+                f"{format_place(query.at)}: the query id {query.query_id!r}{of} stands also in {format_place(earlier.at)}; "
                 "give each trace an id of its own with query_id=, or read the files apart"
             )
-
-    def note_source(self, kind: str, at: str) -> None:
-        """Record how an id came from `query_id=`, which may be a field of the traces or a constant, but not both.
-
-        Raises:
-            InputError: some traces have that field and others lack it.
-        """
-        if kind == "path":
-            self._by_path = self._by_path or at
-        elif kind == "constant":
-            self._by_constant = self._by_constant or at
+        if query.source == "path":
+            self._by_path = self._by_path or query.at
+        elif query.source == "constant":
+            self._by_constant = self._by_constant or query.at
         if self._by_path and self._by_constant:
             raise InputError(
                 f"{format_place(self._by_constant)}: has no field that query_id= names, which {format_place(self._by_path)} has; "
                 "give the field to every trace, or use a function"
             )
+
+    def join(self) -> QueryJoin:
+        """Return which queries of several runs are the same.
+
+        Raises:
+            InputError: as in `join_queries`.
+        """
+        return join_queries(self._seen.values())
+
+    def count_sources(self, options: ReadOptions, summary: Summary) -> None:
+        """Count the queries whose id is not the one that the caller gave, or wanted to give by a table."""
+        for query in self._seen.values():
+            if query.source == "ignored":
+                summary.own_ids += 1
+                summary.first_own_id = summary.first_own_id or query.query_id
+            if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
+                summary.count_unnamed(query.query_id)
 
 
 def name_system(trace: Trace, given: str | None, options: ReadOptions) -> str | None:
@@ -69,21 +92,44 @@ def name_replicate(trace: Trace) -> str | None:
     return str(repeat) if is_name else None
 
 
-def choose_query_id(trace: Trace, query: Query, options: ReadOptions, name: str) -> tuple[str, str]:
-    """Return a query's id, and its source: own, path, constant, function or name.
+def name_query(trace: Trace, query: Query, run: RunName, options: ReadOptions, name: str) -> NamedQuery:
+    """Return a query with its id.
 
-    The trace's own comes first, then `query_id=`, then the file's name, with a number in a file of several traces.
-    With turns='all' the turn's number follows, unless the turn names its own id.
+    The table `query_ids=` comes first, then the trace's own id, then `query_id=`, then the file's name, with a number in a
+    file of several traces. With turns='all' the turn's number follows, unless the turn names its own id.
     """
-    if query.own_id is not None:
-        return query.own_id, "own"
-    if trace.query_id is not None:
-        found, kind = trace.query_id, "own"
-    elif options.query_id is not None:
-        found, kind = _apply_query_id_option(trace, options)
-    else:
-        found, kind = (name if trace.number is None else f"{name}-{trace.number}"), "name"
-    return (f"{found}_{query.turn.index}" if options.turns == "all" else found), kind
+    said = takewhile(lambda turn: turn.index <= query.turn.index, trace.turns)
+    question = Question.of([turn.user_text for turn in said])
+    query_id, source = _choose_query_id(trace, query, question, options, name)
+    return NamedQuery(run, query_id, trace.at, source, question)
+
+
+def _choose_query_id(
+    trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
+) -> tuple[str, str]:
+    """Return a query's id and its source."""
+    log = name if trace.number is None else f"{name}-{trace.number}"
+    number = f"_{query.turn.index}" if options.turns == "all" else ""
+    if (table := options.query_ids) is not None:
+        if (found := table.by_question.get(question.key) or table.by_log.get(query.own_id or "")) is not None:
+            return found, "table"
+        if (found := table.find_log((trace.query_id, log, name, trace.session_id))) is not None:
+            return found + number, "table"
+    if (own := trace.query_id if query.own_id is None else query.own_id) is not None:
+        return own + number * (query.own_id is None), "own" if _agrees(own, trace, options) else "ignored"
+    if options.query_id is not None:
+        found, source = _apply_query_id_option(trace, options)
+        return found + number, source
+    return log + number, "name"
+
+
+def _agrees(own: str, trace: Trace, options: ReadOptions) -> bool:
+    """Tell whether a log's own id is what `query_id=` says, too. What a function would say is not asked."""
+    chosen = options.query_id
+    if not isinstance(chosen, str):
+        return chosen is None
+    value = _follow_path(trace.record, chosen)
+    return own == (chosen if value is _ABSENT else str(value))
 
 
 def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str]:

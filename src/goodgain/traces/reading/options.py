@@ -9,6 +9,7 @@ from typing import Any, Literal
 from goodgain.errors import InputError
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
+from goodgain.traces.reading.query_joining import QueryIds
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, make_tool_predicate
 
@@ -41,6 +42,7 @@ class ReadOptions:
         parse: reads outputs that the built-in readers cannot, or get wrong: output -> results, or None.
         query_id: for traces without one: a constant, a field path (`/metadata/qid`, `metadata.qid`), or a function of
             the trace.
+        query_ids: the table of ids that comes before all other ids.
         citations: count citations of answers as results where a search's own results are not recorded.
         unrecorded: how to treat a search whose results the log lacks: raise, empty (it found nothing), skip (its
             iteration is left out).
@@ -57,6 +59,7 @@ class ReadOptions:
     tools: ToolPredicate | Collection[str] | str | None = None
     parse: Parse | None = None
     query_id: QueryId | None = None
+    query_ids: QueryIds | None = None
     citations: bool = False
     unrecorded: Literal["raise", "empty", "skip"] = "raise"
     errors: Literal["raise", "skip"] = "raise"

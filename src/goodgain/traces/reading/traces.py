@@ -21,17 +21,18 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.detection import detect_format, is_claimed
 from goodgain.traces.reading.known_formats import Format, get_format
-from goodgain.traces.reading.naming import QueryNames, choose_query_id, name_replicate, name_system
+from goodgain.traces.reading.naming import QueryNames, name_query, name_replicate, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
 from goodgain.traces.reading.pieces import Paths, Piece, Task, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading.processes import block_interrupts, open_pool
+from goodgain.traces.reading.query_joining import NamedQuery, QueryJoin, read_query_ids, rename_queries
 from goodgain.traces.reading.rows import ResultRows, concat_results
 from goodgain.traces.reading.searches import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.summary import RunName, Summary
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate
 
-__all__ = ["Progress", "TraceBatch", "read_batches", "read_traces"]
+__all__ = ["Progress", "TraceBatch", "join_names", "read_batches", "read_traces"]
 
 Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
@@ -47,16 +48,14 @@ class TraceBatch(NamedTuple, Generic[Value]):
     """The value made of some whole traces, with their size in bytes, and what the main process checks and reports.
 
     Attributes:
-        names: system, replicate, query id and place of each query.
-        sources: for each way in which an id was chosen, the place of one trace.
+        names: the queries.
         summary: what was counted in these traces.
         notices: notices given while they were read by another process.
     """
 
     value: Value
     size: int
-    names: list[tuple[str | None, str | None, str, str]]
-    sources: list[tuple[str, str]]
+    names: list[NamedQuery]
     summary: Summary
     notices: list[str]
 
@@ -77,6 +76,7 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     tools: ToolPredicate | Collection[str] | str | None = None,
     parse: Parse | None = None,
     query_id: QueryId | None = None,
+    query_ids: Any = None,
     citations: bool = False,
     unrecorded: Literal["raise", "empty", "skip"] = "raise",
     errors: Literal["raise", "skip"] = "raise",
@@ -91,7 +91,8 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
 
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
-            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`.
+            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
+            one question are one query, under the id of the first system; not where a system was asked it twice.
         format: the name of a format, or auto: found from the first 256 KiB of each file.
         turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
             query, named `<query_id>_<turn>`.
@@ -100,6 +101,8 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
             with search or retrieve in them.
         parse: reads a tool's output, asked first: output -> results (objects), or None for "not mine".
         query_id: for traces without an id: a constant, a field path, or a function of the trace; None: the file's name.
+        query_ids: a table of ids that come before all others, a path or a frame: query_id and text (what was asked), or
+            query_id and log (the id, file name or session of the log).
         citations: count what an answer cites as results of a search that does not record its own.
         unrecorded: searches whose results the log lacks: raise, empty (found nothing), skip (leave the iteration out).
         errors: raise, or skip (traces that cannot be read are left out, and reported in a notice).
@@ -119,8 +122,8 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
 
     Raises:
         InputError: a file cannot be read as what it is said to be, results cannot be read or are not in the log, a
-            query has no search and something in its trace is not understood, or two traces share an id. It names the
-            file and the place in it.
+            query has no search and something in its trace is not understood, two traces share an id, or one id has two
+            questions in two systems. It names the file and the place in it.
 
     Example:
         >>> import json, pathlib, tempfile
@@ -137,26 +140,41 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     """
     options = ReadOptions(
         format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
+        query_ids=None if query_ids is None else read_query_ids(query_ids),
         citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
     )  # fmt: skip
-    summary = Summary()
-    frames = list(read_batches(paths, options, _to_frames, summary, jobs=jobs))
+    summary, names = Summary(), QueryNames()
+    frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
+    joined = join_names(names, options, summary)
     summary.give_notices()
     if report is not None:
         report(summary)
-    results = concat_results([frame for frame, _ in frames])
-    return (results, pl.concat([spent for _, spent in frames])) if costs else results
+    results = rename_queries(concat_results([frame for frame, _ in frames]), joined)
+    return (results, rename_queries(pl.concat([spent for _, spent in frames]), joined)) if costs else results
 
 
 def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:
     return rows.to_frame(), rows.costs_to_frame()
 
 
+def join_names(names: QueryNames, options: ReadOptions, summary: Summary) -> QueryJoin:
+    """Return which queries of several runs are the same, after all are read, and put the counts into `summary`.
+
+    Raises:
+        InputError: ids and questions contradict each other.
+    """
+    joined = names.join()
+    names.count_sources(options, summary)
+    summary.joined_runs, summary.joined_by_id = joined.runs, joined.by_id
+    summary.joined_by_question, summary.joined_to_none = joined.by_question, joined.alone
+    return joined
+
+
 def read_batches(
-    paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, *,
+    paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for batches of whole traces, in the order of the files, and add their counts to `summary`.
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`.
 
     `finish` is called in the process that read the rows.
 
@@ -167,17 +185,14 @@ def read_batches(
     files = find_trace_files(paths)
     if options.tag is not None and isinstance(paths, Mapping):
         raise InputError(f"tag={options.tag!r}: the systems are named with their files; leave out tag=")
-    names = QueryNames()
     done, total = 0, sum(file.path.stat().st_size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
     for batch in _read_files(files, options, finish, jobs):
         for text in batch.notices:
             notice(text)
-        for kind, at in batch.sources:
-            names.note_source(kind, at)
-        for name in batch.names:
-            names.add(*name)
+        for query in batch.names:
+            names.add(query)
         summary.add(batch.summary)
         done += batch.size
         if progress is not None:
@@ -267,8 +282,7 @@ class _BatchBuilder:
         self.rows = ResultRows()
         self.size = 0
         self.summary = summary
-        self.names: list[tuple[str | None, str | None, str, str]] = []
-        self.sources: dict[str, str] = {}
+        self.names: list[NamedQuery] = []
 
     def add(self, trace: Trace, name: str, trace_format: Format, given: str | None) -> None:
         """Add a trace of the system given, or of the one that the log names.
@@ -280,8 +294,8 @@ class _BatchBuilder:
         before = sum(counted.searches.values())
         try:
             queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
-            system, replicate = name_system(trace, given, self.options), name_replicate(trace)
-            named = [choose_query_id(trace, query, self.options, name) for query in queries]
+            run = RunName(name_system(trace, given, self.options), name_replicate(trace))
+            named = [name_query(trace, query, run, self.options, name) for query in queries]
         except UnrecordedError:
             raise
         except InputError as error:
@@ -295,17 +309,14 @@ class _BatchBuilder:
             counted.calls_as_iterations[trace_format.name] += searches
         if skip:
             self.summary.add(counted)
-        for query, (query_id, kind) in zip(queries, named, strict=True):
-            self.rows.add(query, query_id, system, replicate)
-            self.names.append((system, replicate, query_id, trace.at))
-            self.summary.systems[RunName(system, replicate)] += 1
-            self.sources.setdefault(kind, trace.at)
+        for query, of in zip(queries, named, strict=True):
+            self.rows.add(query, of.query_id, *run)
+            self.summary.systems[run] += 1
+        self.names += named
 
     def build(self, finish: Callable[[ResultRows], Value]) -> TraceBatch[Value]:
         """Return the batch, with its rows as `finish` converts them."""
-        return TraceBatch(
-            finish(self.rows), self.size, self.names, list(self.sources.items()), self.summary.pop_counts(), []
-        )
+        return TraceBatch(finish(self.rows), self.size, self.names, self.summary.pop_counts(), [])
 
 
 def _read_piece(piece: Piece, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:

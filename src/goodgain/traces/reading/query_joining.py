@@ -1,0 +1,271 @@
+"""Finds which queries of several systems are the same: by their ids, or by what users asked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.opening import make_path
+from goodgain.files.text_tables import read_table
+from goodgain.traces.input.checks import format_place
+from goodgain.traces.input.sources import base_name
+from goodgain.traces.summary import RunName
+
+__all__ = [
+    "EARLIER",
+    "NamedQuery",
+    "QueryIds",
+    "QueryJoin",
+    "Question",
+    "join_queries",
+    "read_earlier_queries",
+    "read_query_ids",
+    "rename_queries",
+]
+
+Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
+
+#: Stands for the system of queries that an earlier conversion wrote.
+EARLIER = RunName("the earlier queries")
+
+#: Characters of a question that a message quotes.
+_QUOTED = 80
+
+
+class Question(NamedTuple):
+    """What a user asked in one turn.
+
+    Attributes:
+        text: the beginning of the turn's text, for messages; empty where the log has none.
+        key: the same for the same text, whatever its case, form of Unicode and white space; empty where there is none.
+        conversation: the key of all that the user said up to this turn: a "yes" in two conversations is not one query.
+    """
+
+    text: str = ""
+    key: bytes = b""
+    conversation: bytes = b""
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Question:
+        """Return the question of the last of these texts of a user."""
+        collapsed = [_collapse(text) for text in texts]
+        if not collapsed or not collapsed[-1]:
+            return cls()
+        key = _hash(collapsed[-1])
+        said = [text for text in collapsed if text]
+        return cls(collapsed[-1][:_QUOTED], key, key if len(said) == 1 else _hash("\n".join(said)))
+
+
+def _collapse(text: str) -> str:
+    """Return a text without differences of white space, case and form of Unicode."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class NamedQuery(NamedTuple):
+    """A query of one run, with its id, where the id came from, its place, and its question.
+
+    `source` is own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
+    """
+
+    run: RunName
+    query_id: str
+    at: str
+    source: str = "own"
+    question: Question = Question()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the caller gave this id: it is neither changed nor doubted."""
+        return self.source in ("path", "constant", "function", "table")
+
+
+@dataclass(frozen=True)
+class QueryIds:
+    """The ids that a table gives to queries, by the key of their question, and by their log."""
+
+    by_question: Mapping[bytes, str]
+    by_log: Mapping[str, str]
+
+    def find_log(self, names: Iterable[str | None]) -> str | None:
+        """Return the id of the log with these names; None where the table does not name it."""
+        return next((self.by_log[name] for name in names if name is not None and name in self.by_log), None)
+
+
+def read_query_ids(source: Any) -> QueryIds:
+    """Read a table of query_id and text, or of query_id and log: a file .csv, .tsv, .jsonl, .parquet, or a data frame.
+
+    Raises:
+        InputError: the table cannot be read, lacks a column or a value, or gives two ids to one text or log.
+    """
+    frame, label = _read_frame(source, "query_ids=")
+    by = {name: dict[Any, str]() for name in ("text", "log")}
+    given = [name for name in by if name in frame.columns]
+    if "query_id" not in frame.columns or not given:
+        raise InputError(
+            f"{label}: needs a header with query_id and text, or query_id and log; it has {', '.join(frame.columns) or 'none'}"
+        )
+    for name in given:
+        for number, (query_id, value) in enumerate(frame.select("query_id", name).iter_rows(), start=1):
+            if value is None and len(given) == 2:
+                continue
+            if not query_id or not value or not value.strip():
+                raise InputError(f"{label}, row {number}: has no query_id, or no {name}; write it, or remove the row")
+            # q1.json names the log q1, whose file the reader knows without its ending.
+            keys = {Question.of([value]).key} if name == "text" else {value, base_name(Path(value))}
+            if any(by[name].setdefault(key, query_id) != query_id for key in keys):
+                raise InputError(f"{label}, row {number}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
+    return QueryIds(by["text"], by["log"])
+
+
+def read_earlier_queries(source: Any) -> dict[str, Question]:
+    """Read the ids and questions of an earlier conversion, which `queries=` (--queries) wrote.
+
+    Raises:
+        InputError: they cannot be read, or lack a column.
+    """
+    frame, label = _read_frame(source, "earlier_queries=")
+    if not {"query_id", "text"} <= set(frame.columns):
+        raise InputError(f"{label}: needs the columns query_id and text, as --queries (queries=) writes them")
+    pairs = frame.select("query_id", "text").drop_nulls().iter_rows()
+    return {query_id: Question.of([text]) for query_id, text in pairs}
+
+
+def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, str]:
+    """Return a table as a frame of texts, and its name in messages."""
+    if isinstance(source, (str, os.PathLike)):
+        path = make_path(source, argument)
+        frame, label = read_table(path, others=("query_id", "text", "log")), str(path)
+    else:
+        try:
+            opened = nw.from_native(source)
+        except TypeError:
+            raise InputError(
+                f"{argument} is a {type(source).__name__}; give the path of a table, or a data frame"
+            ) from None
+        frame, label = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars(), argument
+    names = [name for name in ("query_id", "text", "log") if name in frame.columns]
+    nested = [name for name in names if frame.schema[name].is_nested() or frame.schema[name] in (pl.Object, pl.Binary)]
+    if nested:
+        raise InputError(f"{label}: the column {nested[0]} holds {frame.schema[nested[0]]}; give one text in each row")
+    return frame.select(pl.col(names).cast(pl.String)) if names else frame, label
+
+
+class QueryJoin(NamedTuple):
+    """Which queries of several runs are the same.
+
+    Attributes:
+        ids: a query's own id -> the id that it gets.
+        runs: what the counts are of: `systems`, or `runs` of one system; empty where there is one run.
+        by_id, by_question, alone: queries of several of them, joined by equal ids or by equal questions, and queries
+            of one alone.
+    """
+
+    ids: Mapping[str, str]
+    runs: str = ""
+    by_id: int = 0
+    by_question: int = 0
+    alone: int = 0
+
+
+def join_queries(named: Iterable[NamedQuery]) -> QueryJoin:
+    """Join the queries of several runs, the first run first: it keeps its ids.
+
+    Queries with one id are one query. So are queries of different runs with one question, but not where a run has the
+    question twice.
+
+    Raises:
+        InputError: a query of two systems has one id and two questions, or joining by question would give one run two
+            queries of one id.
+    """
+    runs: dict[RunName, dict[str, NamedQuery]] = {}
+    for query in named:
+        runs.setdefault(query.run, {})[query.query_id] = query
+    if len(runs) < 2:
+        return QueryJoin({})
+    _check_equal_ids(runs)
+    ids = _join_by_question(runs)
+    _check_new_ids(runs, ids)
+    systems = {run.system for run in runs}
+    found_by: dict[str, set[str | None]] = {}
+    for run, queries in runs.items():
+        for query_id in queries:
+            found_by.setdefault(ids.get(query_id, query_id), set()).add(
+                run.system if len(systems) > 1 else run.replicate
+            )
+    renamed = set(ids.values())
+    counts = Counter("alone" if len(of) < 2 else "by_question" if query_id in renamed else "by_id"
+                     for query_id, of in found_by.items() if of != {EARLIER.system})  # fmt: skip
+    return QueryJoin(
+        ids, "systems" if len(systems) > 1 else "runs", counts["by_id"], counts["by_question"], counts["alone"]
+    )
+
+
+def _check_equal_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> None:
+    first: dict[str, NamedQuery] = {}
+    for queries in runs.values():
+        for query_id, query in queries.items():
+            if not query.question.key:
+                continue
+            other = first.setdefault(query_id, query)
+            differ = other.question.key != query.question.key and other.run.system != query.run.system
+            if differ and not (other.is_decided and query.is_decided):
+                raise InputError(
+                    f"the query id {query_id!r} has two questions: {other.question.text!r} in {format_place(other.at)}, and "
+                    f"{query.question.text!r} in {format_place(query.at)}; give each query its id with query_ids= (--query-ids), "
+                    "or query_id= (--query-id)"
+                )
+
+
+def _join_by_question(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> dict[str, str]:
+    """Return own id -> the id of the first query with the same question, where that is another one."""
+    by_question: dict[bytes, list[NamedQuery]] = {}
+    questions: dict[str, set[bytes]] = {}
+    twice: set[bytes] = set()
+    for queries in runs.values():
+        here: set[bytes] = set()
+        for query in queries.values():
+            key = query.question.conversation
+            if key:
+                by_question.setdefault(key, []).append(query)
+                questions.setdefault(query.query_id, set()).add(key)
+                (twice if key in here else here).add(key)
+    ids: dict[str, str] = {}
+    for key, same in by_question.items():
+        # An id that has several questions, as simulated users give it to replicates, joins by itself alone.
+        same = [query for query in same if len(questions[query.query_id]) == 1]
+        if key in twice or len(same) < 2:
+            continue
+        kept = next((query for query in same if query.is_decided), same[0]).query_id
+        ids |= {query.query_id: kept for query in same if query.query_id != kept and not query.is_decided}
+    return ids
+
+
+def _check_new_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]], ids: Mapping[str, str]) -> None:
+    for queries in runs.values():
+        for query_id, query in queries.items():
+            if (other := queries.get(ids.get(query_id, ""))) is not None:
+                raise InputError(
+                    f"{format_place(query.at)}: the question of {query_id!r} is that of {other.query_id!r} in another system, but "
+                    f"{format_place(other.at)} has that id too; give each query its id with query_ids= (--query-ids)"
+                )
+
+
+def rename_queries(rows: Rows, joined: QueryJoin) -> Rows:
+    """Return rows with the ids of the queries that theirs are joined to."""
+    return rows.with_columns(pl.col("query_id").replace(joined.ids)) if joined.ids else rows
