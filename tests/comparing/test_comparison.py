@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import goodgain as gg
 from goodgain.comparing.comparison import Comparison, compare
 from goodgain.errors import GoodgainNotice, InputError
+from goodgain.labelling.documents import collect_documents
 from goodgain.measures import MEASURES
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
@@ -325,3 +327,75 @@ def test_real_sessions_cut_short_against_the_whole() -> None:
     assert row(found, "CG@2")["verdict"] == "equal"
     assert row(found, "CG")["verdict"] == "worse" and row(found, "CG")["wins"] == 0
     assert row(found, "NumIter")["difference"] == pytest.approx(row(found, "CG")["more_iterations"])
+
+
+# Systems that were asked under other ids
+
+
+def of_queries(*names: str) -> dict[str, dict[str, float]]:
+    return {name: {"a": 1.0} for name in names}
+
+
+JUDGED = {f"{kind}{k}": {"a": 3} for kind in "qs" for k in range(1, 9)}
+LEFT = of_queries(*(f"q{k}" for k in range(1, 9)))
+
+
+@pytest.mark.parametrize("judged", [JUDGED, {name: of for name, of in JUDGED.items() if name in LEFT}])
+@pytest.mark.parametrize("function", [compare, gg.curve])
+def test_systems_that_share_no_judged_query_are_an_error_that_shows_three_ids_of_each(
+    function: Any, judged: dict[str, Any]
+) -> None:
+    right = of_queries(*(f"s{k}" for k in range(1, 9)))
+    expected = "old and new share no judged query: old has 'q1', 'q2', 'q3', new has 's1', 's2', 's3'"
+    with warnings.catch_warnings(), pytest.raises(InputError, match=expected):
+        warnings.simplefilter("ignore", GoodgainNotice)
+        function(judged, {"old": LEFT, "new": right}, "CG")
+
+
+@pytest.mark.parametrize("function", [compare, gg.curve])
+@pytest.mark.parametrize(("shared", "told"), [(1, True), (3, True), (4, False), (8, False)])
+def test_systems_that_share_less_than_half_the_judged_queries_of_the_smaller_one_are_a_notice(
+    function: Any, shared: int, told: bool
+) -> None:
+    right = of_queries(*(f"q{k}" for k in range(1, shared + 1)), *(f"s{k}" for k in range(shared + 1, 9)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GoodgainNotice)
+        function(JUDGED, {"old": LEFT, "new": right}, "CG")
+    texts = [str(one.message) for one in caught if "share" in str(one.message)]
+    assert len(texts) == told
+    if told:
+        assert f"old and new share {shared} of 8 judged queries. A query that a run lacks" in texts[0]
+
+
+def test_a_system_without_any_query_is_no_error_and_a_subset_no_notice() -> None:
+    found = quietly(JUDGED, {"old": LEFT, "none": {}}, "CG")
+    assert found.means["mean"].to_list() == [1.5, 0.0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GoodgainNotice)
+        compare(JUDGED, {"old": LEFT, "few": of_queries("q1", "q2")}, "CG")
+    assert not [one for one in caught if "share" in str(one.message)]
+
+
+@pytest.mark.parametrize("door", ["evaluate", "ledger", "pool", "label"])
+@pytest.mark.parametrize(("shared", "told"), [(0, "no query"), (3, "only 3 of 8 queries"), (4, None)])
+def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice(
+    door: str, shared: int, told: str | None
+) -> None:
+    run = of_queries(*(f"q{k}" for k in range(1, shared + 1)), *(f"x{k}" for k in range(shared + 1, 9)))
+    judged = {f"q{k}": {"a": 3} for k in range(1, 9)}
+    calls: dict[str, Callable[[], object]] = {
+        "evaluate": lambda: gg.evaluate(judged, run, "CG"),
+        "ledger": lambda: gg.ledger(judged, run),
+        "pool": lambda: gg.pool({"agent": run}, qrels=judged),
+        "label": lambda: collect_documents(run, {name: "Why?" for name in run}, qrels=judged),
+    }
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GoodgainNotice)
+        calls[door]()
+    texts = [
+        str(one.message) for one in caught if "of the run" in str(one.message) and "in the qrels" in str(one.message)
+    ]
+    assert len(texts) == (told is not None), texts
+    if told is not None:
+        missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both name queries alike."
+        assert told in texts[0] and missing in texts[0]
