@@ -387,7 +387,7 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
         "evaluate": lambda: gg.evaluate(judged, run, "CG"),
         "ledger": lambda: gg.ledger(judged, run),
         "pool": lambda: gg.pool({"agent": run}, qrels=judged),
-        "label": lambda: collect_documents(run, {name: "Why?" for name in run}, qrels=judged),
+        "label": lambda: collect_documents(run, dict.fromkeys(run, "Why?"), qrels=judged),
     }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodgainNotice)
