@@ -43,7 +43,7 @@ from goodgain.measures.values import (
     find_thresholds,
     make_finite,
 )
-from goodgain.ranking.flattening import check_order
+from goodgain.ranking.first_occurrences import check_order
 from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
 

@@ -24,7 +24,7 @@ from goodgain.counting.ledger import count
 from goodgain.measures import MEASURES
 from goodgain.measures.names import parse_measure
 from goodgain.measures.ranked_values import RankedScores, score_ranking
-from goodgain.ranking.flattening import ORDERS
+from goodgain.ranking.first_occurrences import ORDERS
 from goodgain.ranking.ranking_table import tabulate_on_engine
 from tests.evaluation.test_against_oracle import random_case
 from tests.support.random_runs import Case

@@ -13,21 +13,26 @@ import polars as pl
 
 from goodgain.batches.partition import partition_by_query
 from goodgain.batches.run_file import Block, RunFile
-from goodgain.batches.text_counting import Scan, index_judgments, scan_text
-from goodgain.batches.text_ranking import tabulate_scan
-from goodgain.batches.whole_query_blocks import TextBlock
-from goodgain.counting.ledger import tally
+from goodgain.counting.ledger import find_unit, tally, tally_first_occurrences
 from goodgain.errors import notice
 from goodgain.formats import Qrels, Run
-from goodgain.formats.checks import UnnamedRows, warn_of_unnamed_rows
-from goodgain.formats.run import EMPTY_RUN, has_repeats, warn_of_missing_iterations, warn_once
+from goodgain.formats.checks import warn_of_unnamed_rows
+from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
 from goodgain.formats.text import warn_of_passed_over
-from goodgain.ranking.flattening import rank_run, rescore, warn_if_scores_contradict
-from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_on_engine, tabulate_ranking
+from goodgain.ranking.first_occurrences import FirstOccurrences
+from goodgain.ranking.flattening import make_ranking, warn_if_scores_contradict
+from goodgain.ranking.ranking_table import (
+    Judgments,
+    RankingTable,
+    number_judgments,
+    tabulate_first_occurrences,
+    tabulate_on_engine,
+    tabulate_ranking,
+)
 
 __all__ = ["QueryBatch", "RankingRequest", "ScatteredQueriesError", "query_batches", "tally_run"]
 
-#: Blocks that threads scan while the caller counts another one. Each holds its text in memory.
+#: Blocks that threads count while the caller scores another one. Each is in memory.
 _AHEAD = 2
 
 
@@ -39,7 +44,7 @@ class QueryBatch(NamedTuple):
         ranking: query_id, doc_id, score (and more where they were read), the rows of a query together; None where no
             ranking was asked for.
         table: the ranking table; None where it was not asked for.
-        run: the rows; None where the tally was counted from the text without making a table of rows.
+        run: the rows, which labels by iteration need; None for other labels.
     """
 
     tally: pl.DataFrame
@@ -90,12 +95,16 @@ def query_batches(
         ScatteredQueriesError: the rows of a query are in several blocks of the file. The batches so far must not be used.
         InputError: a block of the file cannot be read.
     """
-    if isinstance(run, Run):
-        tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-        yield QueryBatch(tallied, *_rank_run(run, ranking), run)
-    else:
+    if isinstance(run, RunFile):
         blocks = partition_by_query(run) if scattered else run.blocks()
-        yield from _count_blocks(run, blocks, qrels, rels, ranking)
+        yield from _count_blocks(run, blocks, _make_counter(qrels, rels, ranking))
+    elif isinstance(run.frame, pl.DataFrame):
+        batch, contradicting, _ = _make_counter(qrels, rels, ranking)(run)
+        warn_if_scores_contradict(contradicting)
+        yield batch
+    else:
+        tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+        yield QueryBatch(tallied, *_rank_lazily(run, ranking), run)
 
 
 def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.DataFrame:
@@ -109,8 +118,8 @@ def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.
     return pl.concat([batch.tally for batch in query_batches(run, qrels, rels=rels, scattered=True)])
 
 
-def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
-    """Return ranking and ranking table of a run in memory or on an engine, where the table stays if it can."""
+def _rank_lazily(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
+    """Return ranking and ranking table of a lazy frame; the table stays on its engine if it can."""
     if request is None:
         return None, None
     judgments, positions = request.judgments, request.positions
@@ -121,38 +130,68 @@ def _rank_run(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | 
     return ranking, None if judgments is None else tabulate_ranking(ranking, judgments, positions=positions)
 
 
-class _BlockRankings(NamedTuple):
-    """The rankings of one block of a file, and in how many queries ranks contradict scores."""
+class _Counted(NamedTuple):
+    """A batch, in how many of its queries ranks contradict scores, and whether a document stands twice in one."""
 
-    ranking: pl.DataFrame | None = None
-    table: RankingTable | None = None
-    contradicting: int = 0
+    batch: QueryBatch
+    contradicting: int
+    has_repeats: bool
 
 
-def _count_blocks(
-    file: RunFile, blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
-) -> Iterator[QueryBatch]:
+def _make_counter(qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> Callable[[Run], _Counted]:
+    """Return the function that counts and ranks a run in memory, or a part of one."""
+    judgments = request.judgments if request is not None else None
+    if qrels.labels is None and judgments is None:
+        judgments = number_judgments(qrels.frame)
+    unit = find_unit(qrels.frame.get_column("relevance"))
+
+    def count(run: Run) -> _Counted:
+        firsts, relevance = run.find_first_occurrences(), None
+        if qrels.labels is not None or judgments is None:
+            tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+        else:
+            relevance = judgments.look_up(firsts)
+            tallied = tally_first_occurrences(firsts, relevance, rels=rels, unit=unit)
+        ranking = table = None
+        contradicting = 0
+        if request is not None:
+            ranked = firsts
+            if request.order != "seen":
+                ranked, relevance = run.find_first_occurrences(request.order), None
+            ranking, table = _rank(ranked, relevance, request)
+            contradicting = ranked.contradicting
+        batch = QueryBatch(tallied, ranking, table, run if qrels.labels is not None else None)
+        return _Counted(batch, contradicting, firsts.has_repeats)
+
+    return count
+
+
+def _rank(
+    firsts: FirstOccurrences, relevance: pl.Series | None, request: RankingRequest
+) -> tuple[pl.DataFrame | None, RankingTable | None]:
+    """Return ranking and ranking table, as far as they are asked for; `relevance` where it was looked up before."""
+    ranking = make_ranking(firsts).select("query_id", "doc_id", "score") if request.with_documents else None
+    if request.judgments is None:
+        return ranking, None
+    if relevance is None:
+        relevance = request.judgments.look_up(firsts)
+    return ranking, tabulate_first_occurrences(firsts, request.judgments, relevance, positions=request.positions)
+
+
+def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[QueryBatch]:
     contradicting = 0
     repeats_without_iterations = False
-    unnamed: list[UnnamedRows] = []
+    unnamed = []
     met: set[str] = set()
-    for block, found in _scan_blocks(blocks, qrels, rels, request):
-        run: Run | None = None
-        if found is not None:
-            tallied, of_block = found
-        else:
-            run = block.run
-            unnamed.append(run.unnamed)
-            tallied, of_block = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels), None
-            repeats_without_iterations |= not run.has_iterations and has_repeats(run.frame)
-        if of_block is None:
-            of_block = _rank_rows(block.run.rows, request) if request else _BlockRankings()
-        query_ids = tallied.get_column("query_id").unique().to_list()
+    for block, (batch, contradicting_here, has_repeats) in _count_ahead(blocks, count):
+        unnamed.append(block.run.unnamed)
+        repeats_without_iterations |= has_repeats and not block.run.has_iterations
+        query_ids = batch.tally.get_column("query_id").unique().to_list()
         if not met.isdisjoint(query_ids):
             raise ScatteredQueriesError
         met.update(query_ids)
-        contradicting += of_block.contradicting
-        yield QueryBatch(tallied, of_block.ranking, of_block.table, run)
+        contradicting += contradicting_here
+        yield batch
     if not met:
         notice(f"{file.path}: {EMPTY_RUN}")
     warn_of_passed_over(str(file.path), file.passed_over.values())
@@ -163,85 +202,15 @@ def _count_blocks(
         warn_of_missing_iterations(file)
 
 
-def _rank_rows(rows: pl.DataFrame, request: RankingRequest) -> _BlockRankings:
-    found = rank_run(rows, order=request.order)
-    judgments = request.judgments
-    table = None if judgments is None else tabulate_ranking(found.ranking, judgments, positions=request.positions)
-    return _BlockRankings(found.ranking if request.with_documents else None, table, found.contradicting)
-
-
-#: The tally of a block, and its rankings; None for rankings that need the rows of the block.
-_Scanned = tuple[pl.DataFrame, _BlockRankings | None]
-
-
-def _scan_blocks(
-    blocks: Iterable[Block], qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
-) -> Iterator[tuple[Block, _Scanned | None]]:
-    """Yield each block with its scan, which threads make ahead; None for a block that is not plain text.
-
-    Labels by iteration are not scanned either: the compiled loop has one label for a document.
-    """
-    scan: Callable[..., _Scanned | None] | None = None
-    waiting: deque[tuple[Block, Future[_Scanned | None] | None]] = deque()
+def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[tuple[Block, _Counted]]:
+    """Yield each block with its counts, which threads make ahead."""
+    waiting: deque[tuple[Block, Future[_Counted]]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
         for block in blocks:
-            text = block.plain_text if qrels.labels is None else None
-            if text is not None and scan is None:
-                scan = _prepare_scan(block.file, qrels, rels, request)
-            future = None if text is None or scan is None else pool.submit(scan, text, first=block.file.first)
-            waiting.append((block, future))
+            waiting.append((block, pool.submit(lambda block: count(block.run), block)))
             if len(waiting) > _AHEAD:
-                yield _wait_for(*waiting.popleft())
+                counted, future = waiting.popleft()
+                yield counted, future.result()
         while waiting:
-            yield _wait_for(*waiting.popleft())
-
-
-def _prepare_scan(
-    file: RunFile, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None
-) -> Callable[..., _Scanned | None]:
-    """Return the function that scans a block of text; it returns None for every block if numba cannot be loaded."""
-    try:
-        judgments = index_judgments(qrels.frame)
-    except ImportError as error:
-        warn_once(
-            file,
-            f"numba cannot be used ({error}): large files of text are read as others are, in several times the time",
-        )
-        return lambda _text, *, first: None
-    with_ranking = request is not None and request.order == "seen"
-
-    def scan(text: TextBlock, *, first: int) -> _Scanned | None:
-        found = scan_text(text.text(), judgments, rels=rels, first=first, with_ranking=with_ranking)
-        if found is None:
-            return None
-        if request is None:
-            return found.tally, _BlockRankings()
-        return found.tally, None if found.firsts is None else _rank_scan(found, found.firsts, request)
-
-    return scan
-
-
-def _wait_for(block: Block, future: Future[_Scanned | None] | None) -> tuple[Block, _Scanned | None]:
-    return block, None if future is None else future.result()
-
-
-def _rank_scan(scan: Scan, firsts: pl.DataFrame, request: RankingRequest) -> _BlockRankings:
-    """Return the rankings of a block from its first occurrences, which are in the order `seen`."""
-    table, contradicting = None, 0
-    if request.judgments is not None:
-        table, contradicting = tabulate_scan(scan, firsts, request.judgments, positions=request.positions)
-    if not request.with_documents:
-        return _BlockRankings(None, table, contradicting)
-    ranking, contradicting = _rank_documents(scan, firsts)
-    return _BlockRankings(ranking, table, contradicting)
-
-
-def _rank_documents(scan: Scan, firsts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return what `rank_run` returns for rows in order, and in how many queries ranks contradict scores."""
-    named = firsts.select("query", "iteration", "rank", "score", line="row", doc_id=scan.read_doc_ids(firsts))
-    numbered = scan.queries.select(
-        "rising", all="results", one_iteration=pl.col("iterations") == 1, query=pl.int_range(pl.len())
-    )
-    found = rescore(named, numbered)
-    query_ids = scan.queries.get_column("query_id").gather(found.ranking.get_column("query"))
-    return found.ranking.select(query_ids, "doc_id", "score"), found.contradicting
+            counted, future = waiting.popleft()
+            yield counted, future.result()

@@ -8,13 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
 from goodgain.files.opening import COMPRESSED, compression, container, open_plain, open_stream, stem
@@ -71,11 +69,6 @@ class RunFile:
     warned: set[str] = field(default_factory=set, compare=False)
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether its text can be counted as it stands: `gaps="empty"` adds iterations, which takes rows."""
-        return self.is_text and self.gaps == "close"
-
     def blocks(self) -> Iterator[Block]:
         """Yield the run cut between queries; a query whose rows stand apart is in several blocks."""
         if self.is_text:
@@ -98,11 +91,6 @@ class Block:
     text: TextBlock | None = None
     frame: pl.DataFrame | None = None
     rows: RowSource | None = None
-
-    @property
-    def plain_text(self) -> TextBlock | None:
-        """The lines, if they can be counted as they stand."""
-        return self.text if self.file.is_plain else None
 
     @cached_property
     def run(self) -> Run:
@@ -147,15 +135,8 @@ def open_run(
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
         found = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
         if found is not None:
-            if found.is_plain:  # its text will be scanned: what that needs is loaded while the qrels are read
-                Thread(target=_load_kernels, daemon=True).start()
             return found
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-
-
-def _load_kernels() -> None:
-    with suppress(ImportError):  # raised again where they are needed
-        kernels()
 
 
 def open_run_and_qrels(

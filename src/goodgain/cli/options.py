@@ -10,7 +10,7 @@ import click
 
 from goodgain.comparing.grids import PLACES
 from goodgain.errors import InputError
-from goodgain.ranking.flattening import ORDERS
+from goodgain.ranking.first_occurrences import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
 __all__ = [

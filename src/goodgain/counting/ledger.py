@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from goodgain.ranking.engines import collect, move_to_engine, to_lazy
+from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
+from goodgain.ranking.ranking_table import number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
-__all__ = ["Counts", "add_rests", "count", "count_pools", "find_unit", "ledger_and_pools", "tally"]
+__all__ = ["Counts", "count", "count_pools", "find_unit", "ledger_and_pools", "tally", "tally_first_occurrences"]
 
 #: The exponent of the smallest unit that a label can be divided by.
 _LEAST_EXPONENT = -1000
@@ -72,6 +75,10 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     Returns:
         query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
     """
+    if isinstance(run, pl.DataFrame) and labels is None:
+        found, judgments = find_first_occurrences(run), number_judgments(collect(nw.from_native(qrels)))
+        unit = find_unit(judgments.labels.get_column("relevance"))
+        return tally_first_occurrences(found, judgments.look_up(found), rels=rels, unit=unit)
     rows = to_lazy(nw.from_native(run))
     is_result = nw.col("doc_id") != EMPTY_DOC
     returned = (
@@ -95,7 +102,36 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
         counts |= {f"rest{k}": nw.when(x).then(label - whole).otherwise(nw.lit(0.0)) for k, x in enumerate(good)}
     key = ["query_id", "iteration"]
     seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
-    return add_rests(collect(returned.join(seen, on=key, how="left")))
+    return _add_rests(collect(returned.join(seen, on=key, how="left")))
+
+
+def tally_first_occurrences(
+    firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
+) -> pl.DataFrame:
+    """Return the tally of a run in memory from its first occurrences, as `tally` does.
+
+    Args:
+        firsts: the first occurrences, in the order `seen`.
+        relevance: the label of each, null where it has none.
+        rels: the thresholds.
+        unit: that of all labels (`find_unit`).
+    """
+    number = firsts.iterations.height
+    group = firsts.rows.get_column("group").to_numpy()
+    is_judged = relevance.is_not_null().to_numpy()
+    of, label = group[is_judged], relevance.drop_nulls().to_numpy()
+    whole = np.floor(label / unit) * unit if unit else label
+    found = np.bincount(group, minlength=number)
+    columns = {"UR": found, "Unjudged": found - np.bincount(of, minlength=number)}
+    for k, rel in enumerate(rels):
+        good = label >= rel
+        columns[f"GR{k}"] = np.bincount(of[good], minlength=number)
+        columns[f"G{k}"] = np.bincount(of[good], whole[good], minlength=number)
+        if unit:
+            columns[f"rest{k}"] = np.bincount(of[good], (label - whole)[good], minlength=number)
+    query_id = firsts.queries.get_column("query_id").gather(firsts.iterations.get_column("query"))
+    named = firsts.iterations.select(query_id, "iteration", "R")
+    return _add_rests(named.hstack([pl.Series(name, values) for name, values in columns.items()]))
 
 
 def _labels_in_memory(qrels: Any) -> pl.Series:
@@ -120,7 +156,7 @@ def _cut_at_unit(label: _Label, unit: float) -> _Label:
     return (label / unit).floor() * unit if unit else label
 
 
-def add_rests(sums: pl.DataFrame) -> pl.DataFrame:
+def _add_rests(sums: pl.DataFrame) -> pl.DataFrame:
     """Return exact sums of labels, G or GainPool with the position of a threshold, with what is left of labels added.
 
     Where all labels are whole nothing is left, and there may be no columns for it.
@@ -153,7 +189,7 @@ def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.
         .sort("query_id")
         .collect()
     )
-    return add_rests(sums)
+    return _add_rests(sums)
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:

@@ -29,7 +29,8 @@ from goodgain.formats.iterations import add_empty_iterations, add_empty_iteratio
 from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_file
 from goodgain.ranking.engines import collect, to_lazy
-from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict
+from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
+from goodgain.ranking.flattening import add_ranks, make_ranking, warn_if_scores_contradict
 from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
 from goodgain.schema import EMPTY_DOC, RUN
 
@@ -127,9 +128,9 @@ class Run(PandasFacade):
 
     def _flatten(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
-            ranking, contradicting = rank_run(self.frame, order=order)
-            warn_if_scores_contradict(contradicting)
-            return ranking
+            firsts = self.find_first_occurrences(order)
+            warn_if_scores_contradict(firsts.contradicting)
+            return make_ranking(firsts).select(self.frame.columns)
         found = rank_in_memory(nw.from_native(self.frame), order=order)
         self._warn(found.contradicting, found.tied)
         ranking_here: pl.DataFrame = found.ranking
@@ -144,6 +145,14 @@ class Run(PandasFacade):
     def _warn(self, contradicting: int, tied: int) -> None:
         warn_if_scores_contradict(contradicting)
         warn_if_tied(tied, nw.from_native(self.frame).collect_schema().names())
+
+    def find_first_occurrences(self, order: str = "seen") -> FirstOccurrences:
+        """Return the first occurrences of a run in memory."""
+        return self._firsts if order == "seen" else find_first_occurrences(self.rows, order)
+
+    @cached_property
+    def _firsts(self) -> FirstOccurrences:
+        return find_first_occurrences(self.rows)
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:

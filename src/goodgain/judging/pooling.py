@@ -23,7 +23,7 @@ from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures import MEASURES
-from goodgain.ranking.flattening import rank_run
+from goodgain.ranking.flattening import flatten_run
 from goodgain.ranking.positions import place_documents
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces import read_results
@@ -137,7 +137,7 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
     """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
-    ranking = rank_run(rows, order="seen").ranking.with_columns(query=pl.col("query_id").rle_id())
+    ranking = flatten_run(rows).with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
     top = ranking.filter(places.get_column("k") <= k).select(_KEY)
     firsts = rows.group_by(_KEY).agg(pl.col("iteration").min())

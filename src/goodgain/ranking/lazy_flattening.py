@@ -14,7 +14,8 @@ import polars as pl
 
 from goodgain.errors import notice
 from goodgain.ranking.engines import collect
-from goodgain.ranking.flattening import add_ranks, check_order, rank_run
+from goodgain.ranking.first_occurrences import check_order, find_first_occurrences
+from goodgain.ranking.flattening import add_ranks, make_ranking
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = ["LazyRanking", "rank_in_memory", "rank_on_engine", "sort_unordered", "warn_if_tied"]
@@ -86,9 +87,9 @@ def _rank_in_polars(run: nw.LazyFrame[Any], order: str, contradicting: list[int]
     schema = pl.Schema({name: numbers.get(name, pl.String) for name in _columns(run)})
 
     def flatten_rows(rows: pl.DataFrame) -> pl.DataFrame:
-        ranking, queries = rank_run(add_ranks(rows), order=order)
-        contradicting.append(queries)
-        return ranking.cast(schema)
+        firsts = find_first_occurrences(add_ranks(rows), order)
+        contradicting.append(firsts.contradicting)
+        return make_ranking(firsts).select(schema.names()).cast(schema)
 
     frame: pl.LazyFrame = run.to_native()
     return frame.map_batches(

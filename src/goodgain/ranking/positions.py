@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection
 import numpy as np
 import polars as pl
 
-__all__ = ["POSITIONS", "count_in_query", "place_documents"]
+from goodgain.ranking.first_occurrences import count_in_query
+
+__all__ = ["POSITIONS", "place_documents"]
 
 #: Column -> the order of its positions: the score it looks at, and whether doc_ids of tied documents descend.
 POSITIONS = {
@@ -63,13 +65,6 @@ def place_documents(
             if name == "k" or not placed_by.equals(columns["k"]):
                 columns[name] = placed_by
     return pl.DataFrame(columns)
-
-
-def count_in_query(queries: pl.Series) -> pl.Series:
-    """Return 1, 2, 3 ... for the rows of each query, which stand together."""
-    lengths = queries.rle().struct.field("len").to_numpy()
-    before = np.cumsum(lengths, dtype=np.int64) - lengths
-    return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
 def _same_as_before(column: str) -> pl.Expr:

@@ -5,15 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from goodgain.ranking.engines import move_to_engine
-from goodgain.ranking.positions import count_in_query, place_documents
+from goodgain.ranking.first_occurrences import (
+    FirstOccurrences,
+    count_in_query,
+    find_first_occurrences,
+    number_queries,
+)
+from goodgain.ranking.positions import place_documents
 
-__all__ = ["Judgments", "RankingTable", "name_relevant", "number_judgments", "tabulate_on_engine", "tabulate_ranking"]
+__all__ = [
+    "Judgments",
+    "RankingTable",
+    "name_relevant",
+    "number_judgments",
+    "tabulate_first_occurrences",
+    "tabulate_on_engine",
+    "tabulate_ranking",
+]
 
 #: The largest number of 32 bits.
 _LARGEST_SINGLE = 3.4028234663852886e38
@@ -30,6 +46,52 @@ class Judgments:
 
     query_ids: pl.Series
     labels: pl.DataFrame
+
+    def number_queries(self, query_ids: pl.Series) -> pl.Series:
+        """Return the number of each query, null for one without judgments."""
+        return _number(query_ids, self.query_ids)
+
+    def look_up(self, firsts: FirstOccurrences) -> pl.Series:
+        """Return the label of each first occurrence, null where it has none.
+
+        Rows and labels with the same hash are found first, in half the time of a join by text, and then compared.
+        """
+        number = self.number_queries(firsts.queries.get_column("query_id"))
+        query = firsts.rows.get_column("query")
+        labels = self._take_labels(number)
+        rows = pl.DataFrame({"query": number.gather(query), "doc_id": firsts.rows.get_column("doc_id")})
+        key = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
+        found = (
+            rows.lazy().select(key=key).with_row_index("row").join(
+                labels.lazy().select(key=key).with_row_index("label"), on="key"
+            ).collect()
+        )  # fmt: skip
+        mine, theirs = rows[found.get_column("row")], labels[found.get_column("label")]
+        same = (mine.get_column("query") == theirs.get_column("query")).fill_null(False) & (
+            mine.get_column("doc_id") == theirs.get_column("doc_id")
+        )
+        relevance = np.full(rows.height, np.nan)
+        relevance[found.get_column("row").filter(same).to_numpy()] = (
+            theirs.get_column("relevance").filter(same).to_numpy()
+        )
+        return pl.Series("relevance", relevance).fill_nan(None)
+
+    def _take_labels(self, numbers: pl.Series) -> pl.DataFrame:
+        """Return the labels of some queries, which a part of a run has."""
+        labels, starts = self._by_query
+        wanted = numbers.drop_nulls().to_numpy()
+        if len(wanted) == len(self.query_ids):
+            return labels
+        begins, lengths = starts[wanted], starts[wanted + 1] - starts[wanted]
+        before = np.cumsum(lengths) - lengths
+        return labels[np.repeat(begins - before, lengths) + np.arange(lengths.sum())]
+
+    @cached_property
+    def _by_query(self) -> tuple[pl.DataFrame, Any]:
+        """The labels by query, and the row with which each query begins."""
+        labels = self.labels if self.labels.get_column("query").is_sorted() else self.labels.sort("query")
+        counts = np.bincount(labels.get_column("query"), minlength=len(self.query_ids))
+        return labels, np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
         """Return one row per query, in the order of their numbers: query, query_id, and how many documents have a label.
@@ -89,8 +151,9 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
     """
     query_ids = (qrels.get_column("query_id") if query_ids is None else query_ids).unique().sort()
     columns = ("doc_id", pl.col("relevance").cast(pl.Float64))
-    labels = qrels.select(_find_numbers(qrels.get_column("query_id"), query_ids), *columns)
-    return Judgments(query_ids, labels)
+    place, names = number_queries(qrels.get_column("query_id"))
+    number = _number(names, query_ids).gather(place)
+    return Judgments(query_ids, qrels.select(number, *columns))
 
 
 def tabulate_ranking(
@@ -111,23 +174,45 @@ def tabulate_ranking(
     >>> tabulate_ranking(ranking, number_judgments(qrels), unjudged=True).rows.rows()
     [(0, 'a', 1, None), (0, 'b', 2, 1.0)]
     """
-    numbered = _number_queries(ranking, judgments.query_ids)
-    retrieved = numbered.get_column("query").rle().struct.unnest()
-    scores = numbered.select("query", pl.col("score").cast(pl.Float64))
-    placed = place_documents(scores, numbered.get_column("doc_id").gather, positions=positions)
-    rows, relevance = _find_labels(numbered, judgments.labels)
-    if unjudged:
-        found = pl.DataFrame({"row": rows, "relevance": relevance})
-        all_rows = pl.DataFrame({"row": pl.int_range(numbered.height, dtype=pl.UInt32, eager=True)})
-        relevance = all_rows.join(found, on="row", how="left", maintain_order="left").get_column("relevance")
-    else:
-        numbered, placed = numbered[rows], placed[rows]
-    table = pl.DataFrame(
-        [numbered.get_column("query"), numbered.get_column("doc_id"), *placed.get_columns(), relevance]
+    firsts = find_first_occurrences(ranking.select("query_id", "doc_id", "score", iteration=pl.lit(1)))
+    relevance = judgments.look_up(firsts)
+    return tabulate_first_occurrences(firsts, judgments, relevance, positions=positions, unjudged=unjudged)
+
+
+def tabulate_first_occurrences(
+    firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str] = (),
+    unjudged: bool = False,
+) -> RankingTable:  # fmt: skip
+    """Return the ranking table of the ranking that first occurrences give, as `tabulate_ranking` does.
+
+    A query that keeps its scores may have them in any order, and tied. Any other is scored n, n-1, ..., 1, so that the
+    place of a document is its position.
+
+    Args:
+        firsts: the first occurrences.
+        relevance: the label of each, null where it has none: `judgments.look_up(firsts)`.
+        judgments, positions, unjudged: as in `tabulate_ranking`.
+    """
+    number = judgments.number_queries(firsts.queries.get_column("query_id"))
+    query = firsts.rows.get_column("query")
+    columns = {"k": count_in_query(query)}
+    keeps = pl.Series(firsts.keep_scores).gather(query)
+    if keeps.any():
+        some = firsts.rows if keeps.all() else firsts.rows[(in_some := keeps.arg_true())]
+        scores = some.select("query", pl.col("score").cast(pl.Float64))
+        placed = place_documents(scores, some.get_column("doc_id").gather, positions=positions)
+        if some is not firsts.rows:
+            placed = placed.select(
+                _write_over(columns["k"], in_some, placed.get_column(name)) for name in placed.columns
+            )
+        columns = {name: placed.get_column(name) for name in placed.columns}
+    rows = pl.DataFrame(
+        [number.gather(query).alias("query"), firsts.rows.get_column("doc_id"), *columns.values(), relevance]
     )
-    return RankingTable(
-        table, retrieved.select(pl.col("value").alias("query"), pl.col("len").cast(pl.Int64).alias("NumRet"))
-    )
+    kept = pl.col("query" if unjudged else "relevance").is_not_null()
+    retrieved = pl.DataFrame({"query": number, "NumRet": firsts.kept}, schema_overrides={"NumRet": pl.Int64})
+    retrieved = retrieved.filter(pl.col("query").is_not_null() & (pl.col("NumRet") > 0))
+    return RankingTable(rows.filter(kept), retrieved)
 
 
 def tabulate_on_engine(ranking: Any, judgments: Judgments, *, positions: Collection[str] = ()) -> RankingTable:
@@ -163,44 +248,14 @@ def _number_rows(*by: str) -> nw.Expr:
     return nw.col("doc_id").cum_count().over("query", order_by=by)
 
 
-def _number_queries(frame: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """The rows of these queries, with the queries' numbers in place of their ids; the rows of a query together."""
-    query = _find_numbers(frame.get_column("query_id"), query_ids)
-    rows = frame.drop("query_id").with_columns(query)
-    if query.null_count():
-        rows = rows.filter(pl.col("query").is_not_null())
-    together = rows.get_column("query").rle().struct.field("value").is_unique().all()
-    return rows if together else rows.sort("query", maintain_order=True)
+def _write_over(column: pl.Series, rows: pl.Series, values: pl.Series) -> pl.Series:
+    written = np.array(column)
+    written[rows.to_numpy()] = values.to_numpy()
+    return pl.Series(values.name, written)
 
 
-def _find_numbers(column: pl.Series, query_ids: pl.Series) -> pl.Series:
-    """The places of texts among these, null where they are not among them; looked up once where equal ones follow."""
-    runs = column.rle().struct.unnest()
-    numbers = pl.DataFrame({"value": query_ids, "query": pl.int_range(len(query_ids), dtype=pl.UInt32, eager=True)})
-    found = runs.join(numbers, on="value", how="left", maintain_order="left")
-    return found.select(pl.col("query").repeat_by("len").explode()).to_series()
-
-
-def _find_labels(rows: pl.DataFrame, labels: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
-    """The rows whose document is judged, ascending, and their labels.
-
-    Rows and labels with the same hash are found first, in half the time of a join by text, and then compared.
-    """
-    queries = rows.get_column("query").rle().struct.field("value")
-    labels = labels.filter(pl.col("query").is_in(queries.implode()))  # a part of a run has few of the queries
-    hashed = (pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)).alias("hash")
-    found = (
-        rows.lazy()
-        .select(hashed)
-        .with_row_index("row")
-        .join(labels.lazy().select(hashed).with_row_index("label"), on="hash")
-        .select("row", "label")
-        .sort("row")
-        .collect(engine="streaming")
-    )
-    mine = rows.select("query", "doc_id")[found.get_column("row")]
-    theirs = labels[found.get_column("label")]
-    same = (mine.get_column("query") == theirs.get_column("query")) & (
-        mine.get_column("doc_id") == theirs.get_column("doc_id")
-    )
-    return found.get_column("row").filter(same), theirs.get_column("relevance").filter(same)
+def _number(some: pl.Series, query_ids: pl.Series) -> pl.Series:
+    """Return the places of queries among all, null where they are not among them."""
+    numbers = pl.DataFrame({"query_id": query_ids}).with_row_index("query")
+    asked = pl.DataFrame({"query_id": some})
+    return asked.join(numbers, on="query_id", how="left", maintain_order="left").get_column("query")

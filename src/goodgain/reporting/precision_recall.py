@@ -23,7 +23,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.batch_scores import BatchScores
 from goodgain.ranking.engines import collect
-from goodgain.ranking.flattening import check_order
+from goodgain.ranking.first_occurrences import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 
 __all__ = ["pr_curve"]

@@ -1,0 +1,170 @@
+"""First occurrences: the rows of a run in memory that bring a document which their query did not have before.
+
+The ledger counts them, and a ranking is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.schema import EMPTY_DOC
+
+__all__ = [
+    "ORDERS",
+    "FirstOccurrences",
+    "Order",
+    "check_order",
+    "count_in_query",
+    "find_first_occurrences",
+    "number_queries",
+]
+
+Order = Literal["seen", "interleaved", "last"]
+ORDERS: tuple[str, ...] = get_args(Order)
+
+
+@dataclass(frozen=True)
+class FirstOccurrences:
+    """The first occurrences of a run, in the order of a ranking.
+
+    Queries and iterations are named by their numbers: their places in `queries` and `iterations`.
+
+    Attributes:
+        rows: query, the other columns of the run, line (the row in the run), group (the number of the iteration); by query,
+            those of a query in the order of the ranking.
+        queries: query_id, results (repeats included), length (the number of its iterations), rising (whether in an iteration
+            a better rank has a lower score); in order of appearance.
+        iterations: query, iteration (as the run numbers it), R (its results); by query and iteration.
+    """
+
+    rows: pl.DataFrame
+    queries: pl.DataFrame
+    iterations: pl.DataFrame
+
+    @property
+    def kept(self) -> Any:
+        """The number of first occurrences of each query."""
+        return np.bincount(self.rows.get_column("query"), minlength=self.queries.height)
+
+    @property
+    def keep_scores(self) -> Any:
+        """For each query, whether it has one iteration and no repeat: then its rows and scores stay as they stand."""
+        return ((self.queries.get_column("length") == 1) & (self.queries.get_column("results") == self.kept)).to_numpy()
+
+    @property
+    def contradicting(self) -> int:
+        """The number of queries that get new scores although, in an iteration, a better rank has a lower score."""
+        return int((self.queries.get_column("rising").to_numpy() & ~self.keep_scores).sum())
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a document stands twice in a query."""
+        return bool((self.queries.get_column("results") > self.kept).any())
+
+
+def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
+    """Find the first occurrences of a run, in one of three orders.
+
+    Args:
+        run: query_id, iteration, doc_id, and possibly rank, score, and more.
+        order: `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last` (the
+            last iteration alone, even if it is empty).
+
+    Raises:
+        InputError: the order is unknown.
+
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abcade")})
+    >>> {order: "".join(find_first_occurrences(run, order).rows["doc_id"]) for order in ORDERS}
+    {'seen': 'abcde', 'interleaved': 'abdce', 'last': 'ade'}
+    """
+    check_order(order)
+    query, query_ids = number_queries(run.get_column("query_id"))
+    rows = run.drop("query_id").insert_column(0, query).with_row_index("line")
+    key = ["query", "iteration", *(["rank"] if "rank" in run.columns else [])]
+    if not _is_sorted(rows, key):
+        rows = rows.sort(key, maintain_order=True)
+    starts = _find_starts(rows)
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows.height)))
+    rows = rows.with_columns(group=group)
+    iterations = rows.select("query", "iteration")[starts]
+    results = rows
+    if not (is_result := rows.get_column("doc_id") != EMPTY_DOC).all():
+        results = rows.filter(is_result)
+    counted = np.bincount(results.get_column("group"), minlength=len(starts))
+    if order == "last":
+        ends = np.flatnonzero(np.diff(iterations.get_column("query").to_numpy(), append=len(query_ids)))
+        results = results.filter(pl.col("group").is_in(pl.Series(ends).implode()))
+    queries = pl.DataFrame(
+        {
+            "query_id": query_ids,
+            "results": np.bincount(results.get_column("query"), minlength=len(query_ids)),
+            "length": np.bincount(iterations.get_column("query"), minlength=len(query_ids)),
+            "rising": _find_rising(results, len(query_ids)),
+        }
+    )
+    if order == "interleaved":
+        results = results.with_columns(position=count_in_query(results.get_column("group")))
+        results = results.sort("query", "position", "iteration").drop("position")
+    # Polars groups the documents of one query after the other, in a third of the time that it takes for all at once.
+    is_first = results.select(pl.col("doc_id").is_first_distinct().over("query")).to_series()
+    firsts = results.filter(is_first)
+    return FirstOccurrences(firsts, queries, iterations.with_columns(R=counted))
+
+
+def check_order(order: str) -> None:
+    """Raise `InputError` unless the order is one of `ORDERS`."""
+    if order not in ORDERS:
+        raise InputError(f"order={order!r} is not one of {', '.join(ORDERS)}")
+
+
+def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return the number of the query of each row, and the queries in order of appearance, of which it is the place."""
+    runs = query_ids.rle().struct.unnest()
+    names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
+    if names.is_unique().all():  # the rows of each query stand together
+        return pl.Series("query", np.repeat(np.arange(runs.height, dtype=np.uint32), lengths)), names
+    queries = names.unique(maintain_order=True)
+    numbered = pl.DataFrame({"value": queries}).with_row_index("query")
+    numbers = runs.join(numbered, on="value", how="left", maintain_order="left", nulls_equal=True)
+    return pl.Series("query", np.repeat(numbers.get_column("query").to_numpy(), lengths)), queries
+
+
+def count_in_query(queries: pl.Series) -> pl.Series:
+    """Return 1, 2, 3 ... for the rows of each query, which stand together."""
+    lengths = queries.rle().struct.field("len").to_numpy()
+    before = np.cumsum(lengths, dtype=np.int64) - lengths
+    return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
+
+
+def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
+    """Tell whether rows are sorted. Most files are, and to see that takes less time than to sort."""
+    falls = np.zeros(max(rows.height - 1, 0), bool)
+    equal = ~falls
+    for name in key:
+        column = rows.get_column(name).to_numpy()
+        falls |= equal & (column[1:] < column[:-1])
+        equal &= column[1:] == column[:-1]
+    return not falls.any()
+
+
+def _find_starts(rows: pl.DataFrame) -> Any:
+    """Return the rows with which an iteration of a query begins."""
+    query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
+    differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
+    return np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
+
+
+def _find_rising(results: pl.DataFrame, queries: int) -> Any:
+    """Return for each query whether, in an iteration, a result has a higher score than the one ranked before it."""
+    rising = np.zeros(queries, bool)
+    if "score" in results.columns:
+        group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
+        places = np.flatnonzero((group[1:] == group[:-1]) & (score[1:] > score[:-1]))
+        rising[results.get_column("query").to_numpy()[places]] = True
+    return rising
