@@ -120,15 +120,19 @@ def tally_first_occurrences(
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
     of, label = group[is_judged], relevance.drop_nulls().to_numpy()
+
+    def add_up(rows: Any, values: Any) -> Any:
+        return np.bincount(of[rows], values[rows], minlength=number).astype(np.float64)  # whole numbers if there are no rows
+
     whole = np.floor(label / unit) * unit if unit else label
     found = np.bincount(group, minlength=number)
     columns = {"UR": found, "Unjudged": found - np.bincount(of, minlength=number)}
     for k, rel in enumerate(rels):
         good = label >= rel
         columns[f"GR{k}"] = np.bincount(of[good], minlength=number)
-        columns[f"G{k}"] = np.bincount(of[good], whole[good], minlength=number)
+        columns[f"G{k}"] = add_up(good, whole)
         if unit:
-            columns[f"rest{k}"] = np.bincount(of[good], (label - whole)[good], minlength=number)
+            columns[f"rest{k}"] = add_up(good, label - whole)
     query_id = firsts.queries.get_column("query_id").gather(firsts.iterations.get_column("query"))
     named = firsts.iterations.select(query_id, "iteration", "R")
     return _add_rests(named.hstack([pl.Series(name, values) for name, values in columns.items()]))

@@ -112,7 +112,8 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
         results = results.with_columns(position=count_in_query(results.get_column("group")))
         results = results.sort("query", "position", "iteration").drop("position")
     # Polars groups the documents of one query after the other, in a third of the time that it takes for all at once.
-    is_first = results.select(pl.col("doc_id").is_first_distinct().over("query")).to_series()
+    of_query = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
+    is_first = results.select(of_query).to_series()
     firsts = results.filter(is_first)
     return FirstOccurrences(firsts, queries, iterations.with_columns(R=counted))
 

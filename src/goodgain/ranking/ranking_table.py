@@ -149,11 +149,10 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
         qrels: query_id, doc_id, relevance: one row per judged document.
         query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
     """
-    query_ids = (qrels.get_column("query_id") if query_ids is None else query_ids).unique().sort()
-    columns = ("doc_id", pl.col("relevance").cast(pl.Float64))
     place, names = number_queries(qrels.get_column("query_id"))
+    query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
     number = _number(names, query_ids).gather(place)
-    return Judgments(query_ids, qrels.select(number, *columns))
+    return Judgments(query_ids, qrels.select(number, "doc_id", pl.col("relevance").cast(pl.Float64)))
 
 
 def tabulate_ranking(
