@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import warnings
 from collections.abc import Callable
@@ -16,9 +17,10 @@ import ranx
 import goodgain as gg
 import goodgain.hosts.ranx as ranx_host
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+from goodgain.judging.human_and_model import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command
-from tests.support.tables import no_notices
+from tests.support.tables import ROOT, no_notices
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
 ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]
@@ -224,6 +226,12 @@ def test_the_notice_of_several_runs_of_ranx_is_shown_once() -> None:
     assert [str(one.message).rpartition("; ")[2] for one in told] == ["write n_cg@6-l1"]
 
 
+def test_the_notice_names_no_switch_where_there_is_none() -> None:
+    """compare_orders (goodgain judge --runs) takes one measure, and no rel."""
+    _, told = notices_of(lambda: compare_orders(QRELS, QRELS, dict.fromkeys("abcde", RUN), "nCG@1"))
+    assert {text.rpartition("; ")[2] for text in told} == {"write nCG(rel=1)@1"}
+
+
 @pytest.mark.parametrize("command", ["evaluate", "compare", "curve", "ledger"])
 def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, files: list[str]) -> None:
     runs = [files[1]] * (2 if command == "compare" else 1)
@@ -234,6 +242,12 @@ def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, fil
     again = run_command(*arguments, "--rel", "1")
     assert again.returncode == 0 and NO_LABEL not in again.stderr
     assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout
+
+
+def test_the_example_of_the_page_prints_what_it_shows() -> None:
+    with no_notices():
+        found = doctest.testfile(str(ROOT / "docs" / "measures.md"), module_relative=False)
+    assert found.attempted == 5 and not found.failed
 
 
 def test_the_names_that_the_notices_of_hosts_show_are_read_there() -> None:

@@ -44,7 +44,7 @@ rel_option = click.option(
     "--rel",
     type=float,
     metavar="LABEL",
-    help="The smallest good label of measures of ours that name none, 1 where labels are 0 and 1.  [default: 2]",
+    help="The smallest good label, for measures of ours that name none: 1 where labels are 0 and 1.  [default: 2]",
 )
 labels_option = click.option(
     "--labels", type=click.Choice(["iteration"]), help="Read column 2 of the qrels as the iteration a label holds for."

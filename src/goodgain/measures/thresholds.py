@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.errors import notice
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 
-__all__ = ["find_thresholds", "find_used_thresholds", "warn_if_no_label_reaches", "warn_of_labels"]
+__all__ = ["find_thresholds", "warn_if_no_label_reaches", "warn_of_labels"]
 
 #: The largest label of the scale for which the guideline gives its threshold.
 _LARGEST_LABEL = 4
@@ -22,15 +22,11 @@ _SWITCH = "rel={0:g} (--rel {0:g})"
 
 def find_thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
     """Return the thresholds for which measures need a ledger, each once and sorted; the default where none matters."""
-    return find_used_thresholds(measures) or [DEFAULT_REL]
-
-
-def find_used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """Return the thresholds that change the value of some measure: SRR and NumIter have none."""
-    return sorted({measure.rel for measure in _find_using(measures)})
+    return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
 def _find_using(measures: Iterable[ir_measures.Measure]) -> list[GoodGainMeasure]:
+    """Return the measures that take a threshold: NumIter and its like do not."""
     return [m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel]
 
 
@@ -85,7 +81,7 @@ def warn_if_no_label_reaches(
         remedy = f"give {switch.format(lower)}"
     else:
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts give measures in any order
-    thresholds = " or ".join(f"rel={threshold:g}" for threshold in find_used_thresholds(beyond))
+    thresholds = " or ".join(f"rel={threshold:g}" for threshold in find_thresholds(beyond))
     notice(
         f"no label of the qrels reaches {thresholds} (the largest is {largest:g}), so no document is good: CG, SRE and the "
         f"like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
