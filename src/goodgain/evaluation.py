@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -16,13 +16,7 @@ from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError
 from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.classic.scores import Classic, HostScores
-from goodgain.counting.coverage import (
-    Coverage,
-    measure_coverage,
-    warn_if_labels_exceed_scale,
-    warn_if_misleading,
-    warn_if_no_label_reaches,
-)
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count, count_pools
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
@@ -30,19 +24,15 @@ from goodgain.formats.column_names import Columns
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
 from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
-from goodgain.measures.values import (
-    average_queries,
-    final_values,
-    find_thresholds,
-    make_finite,
-)
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.values import average_queries, final_values, make_finite
 from goodgain.ranking.flattening import check_order
 from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
@@ -52,11 +42,9 @@ __all__ = [
     "check_bounds",
     "count_with_notices",
     "evaluate",
-    "find_used_thresholds",
     "flatten",
     "score_good_gain",
     "score_run",
-    "warn_of_labels",
 ]
 
 
@@ -65,6 +53,7 @@ def evaluate(
     run: Any,
     measures: Measures,
     *,
+    rel: float | None = None,
     order: str = "seen",
     provider: str | None = None,
     bounds: bool = False,
@@ -76,6 +65,8 @@ def evaluate(
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
+        rel: the smallest good label, for measures of ours that name none: 1 where labels are 0 and 1. None leaves it at 2.
+            `nCG@6` is then `nCG(rel=1)@6`; classic measures keep their own threshold.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures that computes the classic measures; None leaves it to ir_measures.
         bounds: also give, for each value, the least and the most that it could be with other labels for the results that
@@ -98,10 +89,10 @@ def evaluate(
     >>> scores.mean()
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
-    asked = parse_measures(measures)
+    asked = parse_measures(measures, rel=rel)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    warn_of_labels(judged, asked)
-    return score_run(judged, searched, asked, order=order, provider=provider, bounds=bounds)
+    warn_of_labels(judged.frame, asked, rel=rel)
+    return score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
 
 
 def score_run(
@@ -109,6 +100,7 @@ def score_run(
     searched: Run | RunFile,
     asked: Sequence[ir_measures.Measure],
     *,
+    rel: float | None = None,
     order: str,
     provider: str | None,
     bounds: bool = False,
@@ -116,7 +108,8 @@ def score_run(
 ) -> Scores:
     """`evaluate` for what has been read, without the notices that are about the qrels alone.
 
-    A caller that says by itself where coverage is low gives `low=False`.
+    `rel` is the threshold that the measures were parsed with. A caller that says by itself where coverage is low gives
+    `low=False`.
     """
     check_order(order)
     if bounds:
@@ -144,6 +137,7 @@ def score_run(
         raised,
         None if raised is None else sorted_measures.bounded.aggregate(raised),
         found.coverage.examples[0],
+        rel,
     )
     _warn_if_no_value(scores, sorted_measures.ranked)
     return scores
@@ -181,7 +175,7 @@ class _Families(NamedTuple):
     @property
     def rels(self) -> list[float]:
         """The thresholds of the ledger."""
-        return find_thresholds(self.good_gain) or [DEFAULT_REL]
+        return find_thresholds(self.good_gain)
 
 
 class _Values(NamedTuple):
@@ -251,18 +245,6 @@ def check_bounds(qrels: Qrels) -> None:
     """Raise `InputError` for labels by iteration: a result has several there, and which holds depends on the run."""
     if qrels.labels is not None:
         raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
-
-
-def warn_of_labels(qrels: Qrels, measures: Sequence[ir_measures.Measure]) -> None:
-    """Give a notice where no label reaches a threshold, or where labels are on another scale than the default one."""
-    warn_if_no_label_reaches(qrels.frame, find_used_thresholds(measures))
-    if find_used_thresholds(measure for measure in measures if "rel" not in measure.params):
-        warn_if_labels_exceed_scale(qrels.frame, DEFAULT_REL)
-
-
-def find_used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """The thresholds that matter to some measure: NumIter and its like have none."""
-    return find_thresholds(m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel)
 
 
 def score_good_gain(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:

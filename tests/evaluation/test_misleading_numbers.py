@@ -218,7 +218,7 @@ def test_binary_qrels_are_told_of_once_a_call() -> None:
             call()
         of_labels = [str(one.message) for one in told if "no label" in str(one.message)]
         assert len(of_labels) == 1
-        assert "rel=2 (the largest is 1)" in of_labels[0] and "CG(rel=1)" in of_labels[0]
+        assert "rel=2 (the largest is 1)" in of_labels[0] and "rel=1" in of_labels[0]
 
 
 def test_labels_that_reach_rel_are_not_told_of() -> None:
@@ -249,9 +249,15 @@ def test_whole_labels_stay_whole_for_the_hosts(tmp_path: Path) -> None:
 
 def test_labels_beyond_the_scale_of_the_default_threshold_are_said() -> None:
     run = {"q": {"a": 2.0, "b": 1.0}}
-    with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, and rel=2 is the default .* as in CG\(rel=5\)"):
-        gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG")
-    gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG(rel=2) nDCG@10")  # a notice would be an error here
+    for door in (gg.evaluate, gg.ledger):
+        with pytest.warns(
+            gg.GoodgainNotice, match=r"labels go up to 10, and rel=2 is the default .* rel=5 \(--rel 5\)"
+        ):
+            door({"q": {"a": 10, "b": 3}}, run, measures="CG")
+        door({"q": {"a": 10, "b": 3}}, run, measures="CG", rel=2)  # a notice would be an error here
+    with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, .* as in CG\(rel=5\)"):
+        ir_measures.calc_aggregate([gg.CG], {"q": {"a": 10, "b": 3}}, gg.read_run(run))
+    gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG(rel=2) nDCG@10")
     gg.evaluate({"q": {"a": 4, "b": 3}}, run, "CG")
 
 

@@ -35,7 +35,7 @@ from goodgain.comparing.shared_queries import SystemQueries, describe_shared_que
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.errors import InputError, NoticesOfSystems, notice
-from goodgain.evaluation import Scores, score_run, warn_of_labels
+from goodgain.evaluation import Scores, score_run
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
@@ -44,6 +44,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.ranked import find_direction
+from goodgain.measures.thresholds import warn_of_labels
 
 __all__ = ["Comparison", "compare"]
 
@@ -115,6 +116,7 @@ def compare(
     systems: Mapping[str, Any],
     measures: Measures,
     *,
+    rel: float | None = None,
     baseline: str | None = None,
     against: str | None = None,
     iterations: int | None = None,
@@ -133,6 +135,7 @@ def compare(
         systems: name -> what `read_run` takes; two or more.
         measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
             only a host knows is better when higher.
+        rel: the smallest good label, for measures of ours that name none; None leaves it at 2.
         baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
         against: `previous` compares each system with the one before it alone, as the stages of a pipeline are; Holm's
             correction is then over these pairs.
@@ -170,9 +173,9 @@ def compare(
     _check_baseline(baseline, names)
     pairs = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
-    asked = _add_fixed_iterations(parse_measures(measures), iterations)
+    asked = _add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     judged = load_qrels(qrels, columns=columns)
-    warn_of_labels(judged, asked)
+    warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
     scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
     few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})

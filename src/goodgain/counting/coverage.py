@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -20,9 +20,7 @@ __all__ = [
     "measure_coverage",
     "share_of_smaller",
     "warn_if_few_shared",
-    "warn_if_labels_exceed_scale",
     "warn_if_misleading",
-    "warn_if_no_label_reaches",
     "warn_of_queries",
 ]
 
@@ -45,9 +43,6 @@ _EXAMPLES = 3
 
 #: Iterations whose coverage a notice lists.
 _LISTED = 10
-
-#: The largest label of the scale for which the guideline gives its threshold.
-_LARGEST_LABEL = 4
 
 
 class Coverage(NamedTuple):
@@ -141,31 +136,6 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
         examples=(sorted(run_examples)[:_EXAMPLES], sorted(qrels_examples)[:_EXAMPLES]),
         by_iteration=_sum_iterations(pl.concat([coverage.by_iteration for coverage in coverages])),
     )
-
-
-def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
-    """Give one notice of the thresholds that no label reaches: then no document is good, and nothing can be found."""
-    largest: Any = qrels.get_column("relevance").max()
-    beyond = sorted({rel for rel in rels if rel > largest})
-    if not beyond:
-        return
-    within_reach = 1 if largest >= 1 else largest
-    remedy = f"ask for a lower one, as in CG(rel={within_reach:g})" if largest > 0 else "check the labels"
-    notice(
-        f"no label of the qrels reaches {' or '.join(f'rel={rel:g}' for rel in beyond)} (the largest is {largest:g}), so no "
-        "document is good: CG, SRE and the like are 0, and IterationsForAllGoodResults is 0, its best value; "
-        f"{remedy}"
-    )
-
-
-def warn_if_labels_exceed_scale(qrels: pl.DataFrame, rel: float) -> None:
-    """Give a notice where labels are on another scale than the one for which a default threshold was chosen."""
-    largest: Any = qrels.get_column("relevance").max()
-    if largest > _LARGEST_LABEL:
-        notice(
-            f"labels go up to {largest:g}, and rel={rel:g} is the default for labels from 0 to {_LARGEST_LABEL}: say which "
-            f"labels are good, as in CG(rel={largest / 2:g})"
-        )
 
 
 def list_shares(coverages: pl.DataFrame) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.evaluation import count_with_notices, score_good_gain, warn_of_labels
+from goodgain.evaluation import count_with_notices, score_good_gain
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.frames import to_nested_dict
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.values import find_thresholds
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 
@@ -62,6 +62,7 @@ class RelevanceEvaluator:
     ) -> None:
         asked = sorted([measures] if isinstance(measures, str) else measures)
         self._qrels = read_qrels(query_relevance)
+        self._rel = rel
         self._ours = {name: measure for one in asked for name, measure in _parse_name(one, rel).items()}
         theirs = {one for one in asked if not _parse_name(one, rel)}
         self._theirs = None
@@ -92,7 +93,7 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            warn_of_labels(self._qrels, measures)
+            warn_of_labels(self._qrels.frame, measures, rel=self._rel, switch="rel={:g}")
             counts = count_with_notices(self._qrels, run, find_thresholds(measures))
             table = score_good_gain(measures, run, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]

@@ -11,8 +11,9 @@ import ir_measures
 import numpy as np
 import polars as pl
 
+from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.errors import InputError, MeasureError
-from goodgain.evaluation import evaluate
+from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.row_origins import quote
@@ -20,6 +21,7 @@ from goodgain.formats.systems import check_systems
 from goodgain.judging.pooling import pool
 from goodgain.measures.names import parse_measures
 from goodgain.measures.ranked import find_direction
+from goodgain.measures.thresholds import warn_of_labels
 
 __all__ = ["DifferenceEstimate", "OrderAgreement", "compare_orders", "compute_intervals", "estimate_difference"]
 
@@ -216,7 +218,10 @@ def _score(qrels: Qrels, name: str, run: Any, measure: ir_measures.Measure, quer
     Raises:
         MeasureError: a query has none.
     """
-    values = dict(evaluate(qrels, run, [measure]).per_query.select("query_id", "value").iter_rows())
+    searched, judged = open_run_and_qrels(qrels, run)
+    warn_of_labels(judged.frame, [measure], switch=None)
+    scores = score_run(judged, searched, [measure], order="seen", provider=None)
+    values = dict(scores.per_query.select("query_id", "value").iter_rows())
     for query in queries:
         if values[query] is None:
             raise MeasureError(
