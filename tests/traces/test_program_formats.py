@@ -255,6 +255,94 @@ def test_gemini_queries_without_chunks_are_unrecorded_and_empty_grounding_is_no_
     assert by_iteration(read_traces(save({"candidates": [{**answer, "groundingMetadata": {}}]}))) == []
 
 
+def _google(
+    call_id: str, kind: str | None = "GOOGLE_SEARCH_WEB", *, snake: bool = False, **response: Json
+) -> list[Json]:
+    """The call of a tool that Google runs, and its response, as they stand in a content of the model."""
+    names = ("tool_call", "tool_response", "tool_type") if snake else ("toolCall", "toolResponse", "toolType")
+    of = {"id": call_id, **({names[2]: kind} if kind else {})}
+    return [{names[0]: {**of, "args": {"queries": ["a", "b"]}}, "thoughtSignature": "x"},
+            {names[1]: {**of, "response": response}, "thoughtSignature": "x"}]  # fmt: skip
+
+
+def _contents(*parts: Json) -> Json:
+    asked = {"role": "user", "parts": [{"text": "?"}]}
+    return {"contents": [asked, {"role": "model", "parts": [*parts, {"text": "So."}]}]}
+
+
+@pytest.mark.parametrize("snake", [False, True])
+@pytest.mark.parametrize("kind", ["GOOGLE_SEARCH_WEB", "FILE_SEARCH", "GOOGLE_MAPS", "NEWS_SEARCH"])
+def test_gemini_searches_that_google_ran_in_the_history_of_a_request_are_unrecorded(
+    save: Callable[..., Path], kind: str, snake: bool
+) -> None:
+    path = save(
+        _contents(*_google("s1", kind, snake=snake, search_suggestions="<div>"), *_google("s2", kind, snake=snake))
+    )
+    with pytest.raises(
+        InputError, match=rf"'{kind.lower()}' was made, but what it returned is not in the log.*grounding"
+    ):
+        read_traces(path)
+    results = read_traces(path, unrecorded="empty")
+    assert results.select("iteration", "search", "search_query").rows() == [(1, 1, "a; b"), (1, 2, "a; b")]
+
+
+@pytest.mark.parametrize("kind", ["DREAM", "TOOL_TYPE_UNSPECIFIED", None])
+def test_gemini_calls_of_unknown_tools_of_google_are_not_understood(
+    save: Callable[..., Path], kind: str | None
+) -> None:
+    with pytest.raises(InputError, match=r"at /contents/1/parts/0\S*: toolCall .*not understood"):
+        read_traces(save(_contents(*_google("s1", kind))))
+
+
+def test_gemini_pages_that_google_opened_are_no_searches(save: Callable[..., Path]) -> None:
+    seen: list[Summary] = []
+    results = read_traces(save(_contents(*_google("s1", "URL_CONTEXT", status="ok"))), report=seen.append)
+    assert (by_iteration(results), dict(seen[0].skipped_tools)) == ([], {"url_context": 1})
+
+
+def test_gemini_results_in_a_response_of_google_are_read(save: Callable[..., Path]) -> None:
+    path = save(_contents(*_google("s1", result=[_PAGE], search_suggestions="<div>")))
+    assert by_iteration(read_traces(path)) == [["https://a.example"]]
+
+
+def test_gemini_searches_that_google_ran_for_a_grounded_answer_are_its_grounding(save: Callable[..., Path]) -> None:
+    parts = [*_google("s1", search_suggestions="<div>"), *_google("s2", search_suggestions="<div>"), {"text": "So."}]
+    grounding = {"webSearchQueries": ["a", "b"], "groundingChunks": [{"web": {"uri": "u:1"}}, {"web": {"uri": "u:2"}}]}
+    answer = {"content": {"role": "model", "parts": parts}, "groundingMetadata": grounding}
+    event = {"id": "e", "invocationId": "i", "author": "agent", **answer}
+    for log in ({"candidates": [answer]}, {"id": "s", "appName": "app", "events": [event]}):
+        results = read_traces(save(log), iteration="call")
+        assert by_iteration(results) == [["u:1", "u:2"]]
+
+
+def test_gemini_a_part_with_something_unknown_beside_its_signature_is_not_understood(save: Callable[..., Path]) -> None:
+    for part in ({"odd": {"q": 1}, "thoughtSignature": "x"}, {"text": "So.", "odd": {"q": 1}}):
+        with pytest.raises(InputError, match=r"at /contents/1/parts/0: part with 'odd' is not understood"):
+            read_traces(save(_contents(part)))
+    assert by_iteration(read_traces(save(_contents({"text": None, "toolCall": None, "thoughtSignature": "x"})))) == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_gemini_streamed_exchanges_of_a_search_are_one_conversation(save: Callable[..., Path], whole: bool) -> None:
+    """The client sends the pieces of an answer again as one text, and leaves out thoughts."""
+    asked = {"role": "user", "parts": [{"text": "?"}]}
+    call = {"functionCall": {"name": "search", "args": {"query": "a"}}}
+    pieces = [[{"text": "Hm.", "thought": True}], [{"text": "Let me "}], [{"text": "look."}], [call]]
+    events: list[Json] = [{"candidates": [{"content": {"role": "model", "parts": parts}}]} for parts in pieces]
+    events[-1]["candidates"][0]["finishReason"] = "STOP"
+    stream = "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in events)
+    response = {"role": "user", "parts": [{"functionResponse": {"name": "search", "response": {"result": docs("d1")}}}]}
+    again = [{"role": "model", "parts": [{"text": "Let me look."}, call]}, response]
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So."}]}, "finishReason": "STOP"}]}
+    log = [
+        {"request": {"contents": [asked]}, "response": stream if whole else events},
+        {"request": {"contents": [asked, *again]}, "response": f"data: {json.dumps(said)}\n\n"},
+    ]
+    seen: list[Summary] = []
+    assert by_iteration(read_traces(save(log), report=seen.append), "log-1") == [["d1"]]
+    assert seen[0].traces == 1
+
+
 def test_codex_items_that_were_started_and_never_completed_are_unrecorded(save: Callable[..., Path]) -> None:
     call = {
         "id": "i1",
