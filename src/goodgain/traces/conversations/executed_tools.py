@@ -28,12 +28,11 @@ def read_executed_tools(tools: Any, at: str) -> Iterator[ToolCall]:
 
 def _unite_copies(tools: Any, at: str) -> list[tuple[dict[str, Any], str]]:
     """Return the tools, each once: in a stream each comes twice, the first time before it has found anything."""
-    found: list[tuple[dict[str, Any], str]] = []
-    waiting: dict[tuple[int, str, str], dict[str, Any]] = {}
+    found: dict[tuple[int, str, str], tuple[dict[str, Any], str]] = {}
     for place, member in enumerate(expect_list(tools, at)):
-        tool = dict(expect_object(member, f"{at}/{place}"))
+        tool = {key: value for key, value in expect_object(member, f"{at}/{place}").items() if value is not None}
         results = tool.get("search_results")
-        if tool.get("output") is None and isinstance(results, dict) and not results.get("results"):
+        if "output" not in tool and isinstance(results, dict) and not results.get("results"):
             del tool["search_results"]
         index = tool.get("index")
         key = (
@@ -41,10 +40,5 @@ def _unite_copies(tools: Any, at: str) -> list[tuple[dict[str, Any], str]]:
             as_word(tool.get("type")),
             as_word(tool.get("arguments")),
         )
-        if (earlier := waiting.pop(key, None)) is not None:
-            earlier.update(tool)
-            continue
-        found.append((tool, f"{at}/{place}"))
-        if tool.get("output") is None and tool.get("search_results") is None:
-            waiting[key] = tool
-    return found
+        found.setdefault(key, ({}, f"{at}/{place}"))[0].update(tool)
+    return list(found.values())
