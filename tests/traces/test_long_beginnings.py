@@ -131,6 +131,17 @@ def test_a_first_record_of_more_than_16_mib_is_one_sentence_that_names_the_optio
     assert by_iteration(read_traces(tmp_path / name, format="langchain")) == LAST_TURN
 
 
+def test_other_large_files_that_no_format_claims_are_described(tmp_path: Path) -> None:
+    shots = json.dumps([{"shot": "x" * (5 * _MIB)}] * 4)
+    for name, text, looks in (
+        ("log.txt", "a note\n" * (3 * _MIB), "text that begins"),
+        ("log.json", shots, "keys shot"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=rf"{name}: is in no known trace format .it looks like .*{looks}"):
+            read_traces(tmp_path / name)
+
+
 def test_a_long_first_record_that_is_cut_off_is_said_to_be(tmp_path: Path) -> None:
     text = _write("openai_chat", _pasted(300 << 10))
     for name, cut in (("log.json", 200 << 10), ("log.json", 290 << 10), ("log.jsonl", 290 << 10)):

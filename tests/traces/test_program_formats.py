@@ -479,6 +479,13 @@ def test_gemini_searches_that_google_ran_for_a_grounded_answer_are_its_grounding
         assert by_iteration(results) == [["u:1", "u:2"]]
 
 
+def test_gemini_a_response_of_google_in_a_content_of_the_user_is_no_turn(save: Callable[..., Path]) -> None:
+    call, response = _google("s1", result=[_PAGE])
+    log = _contents(call)
+    log["contents"].insert(2, {"role": "user", "parts": [response]})
+    assert by_iteration(read_traces(save(log))) == [["https://a.example"]]
+
+
 def test_gemini_a_part_with_something_unknown_beside_its_signature_is_not_understood(save: Callable[..., Path]) -> None:
     for part in ({"odd": {"q": 1}, "thoughtSignature": "x"}, {"text": "So.", "odd": {"q": 1}}):
         with pytest.raises(InputError, match=r"at /contents/1/parts/0: part with 'odd' is not understood"):

@@ -98,7 +98,7 @@ class ContentReader:
         responses = [part for part, _ in parts if _find(part, _RESPONSE) is not None]
         if by_agent and not responses:
             self.conversation.step()
-        elif not by_agent and not responses and role != "system":
+        elif not (by_agent or responses or role == "system" or any(_find(part, _HOSTED_RESPONSE) for part, _ in parts)):
             self.conversation.user(message_text([part for part, _ in parts]))
         for part, part_at in parts:
             self._read_part(part, part_at, grounded=grounded)

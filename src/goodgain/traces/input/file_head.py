@@ -77,7 +77,18 @@ class FileHead:
         """Whether a record or a message stands whole in the head, and 256 KiB in which long texts count as shorter ones."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: all that may be looked at is
-        counted, stands = len(self.raw), False
+        stands, counted = self._measured
+        return stands and counted >= HEAD_SIZE
+
+    @property
+    def has_record(self) -> bool:
+        """Whether a value of JSON, or an object in a list in it, stands whole in the head (or is nested too deep to be read)."""
+        return self._measured[0]
+
+    @cached_property
+    def _measured(self) -> tuple[bool, int]:
+        """Whether a record stands whole, and how many bytes count."""
+        stands, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _STRINGS_AND_BRACKETS.finditer(self.raw):
             sign = token[0][:1]
@@ -85,11 +96,11 @@ class FileHead:
                 counted -= max(0, token.end() - token.start() - _COUNTED_OF_TEXT)
             elif sign in b"[{":
                 opened.append(sign)
-            elif opened and (opened.pop() == b"{" and opened[-1:] in ([b"["], [])):
+                if len(opened) > _MAX_DEPTH:
+                    return True, HEAD_SIZE
+            elif opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
                 stands = True
-            if counted < HEAD_SIZE or len(opened) > _MAX_DEPTH:
-                break
-        return len(opened) > _MAX_DEPTH or (stands and counted >= HEAD_SIZE)
+        return stands, counted
 
     @cached_property
     def value(self) -> Any:

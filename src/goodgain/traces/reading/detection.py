@@ -50,7 +50,7 @@ def detect_format(path: Path, head: FileHead) -> Format:
         raise InputError(f"{path}: could be {names}; say which with format=")
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
-    if len(head.raw) >= MAX_HEAD and not head.is_enough:
+    if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
         raise InputError(
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to find its format; name the format with "
             f"format= (--format): {', '.join(known)}"
