@@ -311,6 +311,11 @@ def test_monocle_a_retrieval_of_which_only_the_beginning_of_its_texts_is_kept_is
         read_traces(path)
     results = read_traces(path, unrecorded="empty")
     assert results.select("search_query", "status").rows() == [("q", "unrecorded")]
+    spans = [_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", json.dumps({"assistant": "So."}), **store)]
+    with pytest.raises(InputError, match="not in the log"):
+        read_traces(save(spans))
+    spans = [_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", json.dumps({"documents": docs("d1")}), **store)]
+    assert by_iteration(read_traces(save(spans))) == [["d1"]]
     embedding = {"entity.1.type": "model.embedding.x", "entity.1.name": "x"}
     spans = [_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", "[0.1, 0.2...", **embedding)]
     assert by_iteration(read_traces(save(spans))) == []

@@ -209,8 +209,10 @@ def _read_monocle(attributes: Attributes, name: str) -> str:
         output = attributes.get("data.output.response", attributes.get("data.output.output"))
         if kind == "RETRIEVER":
             output = decode(output)
-            if isinstance(output, dict):
-                output = output.get("retrieved_references")
+            if isinstance(output, dict) and (
+                "retrieved_references" in output or {"assistant", "session_id"} >= output.keys()
+            ):
+                output = output.get("retrieved_references")  # of Bedrock, whose answer may stand in its place
             elif isinstance(output, str) and output.endswith("..."):
                 output = None
             _add(attributes, REMEDY, _MONOCLE_REMEDY)
