@@ -93,7 +93,7 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
             has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
             one question are one query, under the id of the first system; not where a system was asked it twice.
-        format: the name of a format, or auto: found from the first 256 KiB of each file.
+        format: the name of a format, or auto: found from the beginning of each file.
         turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
             query, named `<query_id>_<turn>`.
         iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
