@@ -51,6 +51,7 @@ class Key:
         >>> os.environ["DEMO_KEY"] = "sk-a/b"
         >>> Key("DEMO_KEY").hide(r'{"Authorization": "Bearer sk-a\\/b"}')
         '{"Authorization": "Bearer ***"}'
+        >>> del os.environ["DEMO_KEY"]
         """
         return self._pattern.sub("***", text) if self.value else text
 
