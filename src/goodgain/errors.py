@@ -20,6 +20,9 @@ class GoodgainError(Exception):
     It has one line, and the middle of a very long one is left out: what it quotes may have line feeds, and megabytes.
     """
 
+    #: What the command ends with: the input or the arguments are wrong.
+    exit_status = 2
+
     def __str__(self) -> str:
         text = " ".join(super().__str__().splitlines())
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"

@@ -79,7 +79,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
     """Return the exit status and the sentence for an error; an empty one where nobody is left to read it."""
     match error:
         case GoodgainError():
-            return 2, " ".join(str(error).split())
+            return error.exit_status, " ".join(str(error).split())
         case click.ClickException():
             return 2, f"{error.format_message()} (see goodgain --help)"
         case KeyboardInterrupt() | click.Abort():
