@@ -19,7 +19,7 @@ from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.row_origins import FrameRows, number_lines, number_rows, quote
 from goodgain.formats.skipped import SkippedRows
 from goodgain.formats.text import QRELS_TEXT, RUN_TEXT, is_row
-from goodgain.schema import QRELS, RUN, Table
+from goodgain.schema import BLANKS, QRELS, RUN, Table
 
 __all__ = ["Cells", "Header", "check_texts", "find_header", "read_cells", "read_delimited", "separator_by_name"]
 
@@ -46,7 +46,7 @@ class Cells(NamedTuple):
 
     Attributes:
         names: of the columns, as the header has them, without white space around.
-        frame: the values without white space around, null where there is none; a column `0`, `1`, ... for each name.
+        frame: the values without ASCII blanks around, null where there is none; a column `0`, `1`, ... for each name.
         rows: how many rows stand between the header and each row; None where all rows are there, in order.
     """
 
@@ -99,7 +99,7 @@ def _read_names(line: str, separator: str, path: Path) -> list[str]:
 
 
 def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:
-    """Read the values of a CSV or TSV file. White space around values does not belong to them, and TSV has no quotes.
+    """Read the values of a CSV or TSV file. ASCII blanks around values do not belong to them, and TSV has no quotes.
 
     A line with fewer or more values than the header raises, or is left out and reported with `errors="skip"` (None where the
     caller has no such option). Rows without any value are left out.
@@ -135,7 +135,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
             f"{path}, line {before + 1}: the header has a line feed in a name; write the names of the columns on one line"
         )
     frame.columns = [str(place) for place in range(frame.width)]
-    values = pl.all().str.strip_chars()
+    values = pl.all().str.strip_chars(BLANKS)
     frame = frame.with_columns(pl.when(values != "").then(values))
     is_blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
     if not is_blank.any():
@@ -257,7 +257,8 @@ def read_delimited(
 def _read_numbers(frame: pl.DataFrame, rows: FrameRows, errors: str) -> pl.DataFrame:
     """Read the columns of numbers; with `errors="skip"`, null where there is none."""
     for name in (name for name in _NUMBERS if name in frame.columns):
-        text, number = frame.get_column(name), frame.get_column(name).cast(pl.Float64, strict=False)
+        text = frame.get_column(name)
+        number = text.str.strip_chars().cast(pl.Float64, strict=False)
         wrong = (number.is_null() & text.is_not_null()).arg_true()
         if len(wrong) and errors == "raise":
             raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from goodgain.files.content import Content
 from goodgain.files.opening import open_stream
-from goodgain.schema import COMMENT
+from goodgain.schema import BLANKS, COMMENT
 
 __all__ = [
     "COMMENT_BYTES",
@@ -24,9 +24,9 @@ __all__ = [
     "quote",
 ]
 
-#: White space between the fields of a text file, as C's isspace has it.
-WHITE = b" \t\r\v\f"
 _END = b"\n"
+#: White space between the fields of a line of text.
+WHITE = BLANKS.encode().replace(_END, b"")
 COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
 

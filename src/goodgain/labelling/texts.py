@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,11 +12,13 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.containers import read_container
-from goodgain.files.content import read_bytes
+from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, plain_name
+from goodgain.formats.delimited import read_cells
 from goodgain.formats.row_origins import quote
 from goodgain.ranking.engines import collect
+from goodgain.schema import BLANKS
 
 __all__ = ["cast_texts", "collect_frame", "read_queries", "read_table", "read_texts"]
 
@@ -102,11 +103,11 @@ def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, 
     suffix = Path(plain_name(path.name)).suffix.lower()
     try:
         if suffix == ".tsv" and not columns:
-            return pl.read_csv(io.BytesIO(read_bytes(path).data), separator="\t", infer_schema=False)
+            return _read_csv(path, "\t")
         if suffix == ".tsv":
             return _read_tab_separated(bytes(read_bytes(path).data), columns, path)
         if suffix == ".csv":
-            return pl.read_csv(io.BytesIO(read_bytes(path).data), infer_schema=False)
+            return _read_csv(path, ",")
         if container(path) == "jsonl":
             return _read_json_lines(path, [*columns, *others])
         if container(path) == "parquet":
@@ -117,11 +118,18 @@ def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, 
     raise InputError(f"{path}: a table of texts ends in .tsv, .csv, .jsonl or .parquet; rename or convert the file")
 
 
+def _read_csv(path: Path, separator: str) -> pl.DataFrame:
+    names, frame, _ = read_cells(read_lines(path), separator, path, errors=None)
+    frame.columns = names
+    return frame
+
+
 def _read_tab_separated(content: bytes, columns: tuple[str, ...], path: Path) -> pl.DataFrame:
     rows = []
     for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
         fields = line.rstrip("\r").split("\t")
-        if not line.strip() or (number == 1 and fields[0] == columns[0]):
+        fields[0] = fields[0].strip(BLANKS)
+        if not line.strip(BLANKS) or (number == 1 and fields[0] == columns[0]):
             continue
         if not 2 <= len(fields) <= len(columns):
             raise InputError(
@@ -218,7 +226,9 @@ def collect_frame(source: Any, label: str) -> pl.DataFrame:
 
 def _check_ids(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
     empty = frame.filter(
-        pl.any_horizontal(pl.col(name, "text").is_null() | (pl.col(name, "text").str.strip_chars() == ""))
+        pl.any_horizontal(pl.col(name, "text").is_null())
+        | (pl.col(name).str.strip_chars(BLANKS) == "")
+        | (pl.col("text").str.strip_chars() == "")
     )
     if empty.height:
         raise InputError(f"{label}: {name} {quote(str(empty.item(0, name)))} has no text; write it, or remove the row")
