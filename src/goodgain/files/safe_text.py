@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from goodgain.errors import notice
+from goodgain.errors import InputError, notice
 
-__all__ = ["GUARDED", "escape_columns", "escape_controls", "guard_formulas", "unguard_ids"]
+__all__ = ["GUARDED", "check_name", "escape_columns", "escape_controls", "guard_formulas", "unguard_ids"]
 
 #: Signs with which Excel and its like take a cell for a formula, also behind a tab or a line feed.
 _FORMULA = r"^'*[=+\-@\t\r\n]"
@@ -25,6 +25,25 @@ def escape_controls(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() or sign in keep else repr(sign)[1:-1] for sign in text)
+
+
+def check_name(name: str, what: str) -> str:
+    """Return a name that the user gave, if a table can hold it: a frame turns half a character into another sign, or fails.
+
+    Args:
+        name: the name.
+        what: what it names, for the error.
+
+    Raises:
+        InputError: it has half a character (a lone surrogate).
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"the {what} '{escape_controls(name)}' has half a character (a lone surrogate) in its name; rename it"
+        ) from None
+    return name
 
 
 def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
