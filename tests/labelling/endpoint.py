@@ -73,7 +73,12 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["Content-Length"]))
             with lock:
-                call = Call(json.loads(text), dict(self.headers), time.monotonic(), seen[text.decode()])
+                call = Call(
+                    json.loads(text),
+                    {name.lower(): value for name, value in self.headers.items()},
+                    time.monotonic(),
+                    seen[text.decode()],
+                )
                 seen[text.decode()] += 1
                 server.calls.append(call)
             self._answer(script(call))

@@ -18,6 +18,7 @@ from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
 from goodgain.files.opening import COMPRESSED, compression, container, open_plain, open_stream, stem
+from goodgain.files.row_origins import FrameRows, RowSource
 from goodgain.formats.column_names import (
     Columns,
     FoundColumns,
@@ -29,7 +30,6 @@ from goodgain.formats.column_names import (
 from goodgain.formats.delimited import find_header
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
-from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.formats.run import Run, check_run_options, load_run, make_run
 from goodgain.formats.text import RUN_TEXT, PassedOver, read_text
 from goodgain.schema import RUN

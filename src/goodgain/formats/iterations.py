@@ -9,9 +9,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.row_origins import RowSource, SkippedRows
+from goodgain.formats.checks import leave_out_rows
 from goodgain.formats.frames import Frame
-from goodgain.formats.row_origins import RowSource
-from goodgain.formats.skipped import SkippedRows, leave_out_rows
 from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 

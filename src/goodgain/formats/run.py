@@ -15,6 +15,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, make_path, stem
+from goodgain.files.row_origins import check_errors_option
 from goodgain.formats.checks import UnnamedRows, check_rows, check_tags, find_unnamed_rows, warn_of_unnamed_rows
 from goodgain.formats.column_names import (
     Columns,
@@ -26,7 +27,6 @@ from goodgain.formats.column_names import (
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
-from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_file
 from goodgain.ranking.engines import collect, to_lazy
 from goodgain.ranking.flattening import add_ranks, rank_run, warn_if_scores_contradict

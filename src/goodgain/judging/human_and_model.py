@@ -14,9 +14,9 @@ import polars as pl
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import score_run
+from goodgain.files.row_origins import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.row_origins import quote
 from goodgain.formats.systems import check_systems
 from goodgain.judging.pooling import pool
 from goodgain.measures.names import parse_measures

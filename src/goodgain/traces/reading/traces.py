@@ -15,6 +15,7 @@ import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.files.forks import check_fork
+from goodgain.files.safe_text import check_name
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.logs import Log, find_logs
 from goodgain.traces.input.sources import Source
@@ -183,6 +184,8 @@ def read_batches(
     """
     check_fork()
     files = find_trace_files(paths)
+    if options.tag is not None:
+        check_name(options.tag, "system")
     if options.tag is not None and isinstance(paths, Mapping):
         raise InputError(f"tag={options.tag!r}: the systems are named with their files; leave out tag=")
     done, total = 0, sum(file.path.stat().st_size for file in files)
