@@ -205,7 +205,7 @@ def test_labels_by_iteration_are_those_of_the_first_occurrence(tmp_path: Path) -
     )
     with pytest.warns(gg.GoodgainNotice, match="2 documents have labels that differ"):
         by_iteration = gg.read_qrels(qrels, labels="iteration")
-    assert gg.ledger(by_iteration, run).select("GR", "G").rows() == [(0, 0.0), (2, 5.0), (0, 0.0)]
+    assert gg.ledger(by_iteration, run, rel=2).select("GR", "G").rows() == [(0, 0.0), (2, 5.0), (0, 0.0)]
     assert gg.evaluate(by_iteration, run, "nCG(rel=2)")["nCG"] == pytest.approx(5 / 15)
 
 

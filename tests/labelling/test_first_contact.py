@@ -197,4 +197,4 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
     with serve(lambda call: good()) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
         assert ask_at("http://endpoint.invalid/v1", 1)["grade"].to_list() == [3]
-    assert proxy.calls[0].headers["Host"] == "endpoint.invalid"
+    assert proxy.calls[0].headers["host"] == "endpoint.invalid"
