@@ -123,7 +123,7 @@ def test_the_notice_about_numba_is_given_once_for_a_file_that_is_read_twice(
     monkeypatch.setattr(query_batches, "index_judgments", fail)
     path = tmp_path / "scattered.run"
     path.write_text("".join(f"q{query} {k} d{query} 1 1.0 t\n" for k in (1, 2) for query in range(20)))
-    file = RunFile(path, gaps="close", first=1, is_text=True, has_iterations=True, block=60)
+    file = RunFile(path, gaps="close", first=1, is_text=True, block=60)
     scores, told = notices_of(lambda: gg.evaluate({"q1": {"d1": 2}}, file, "SRR"))
     assert scores["SRR"] == 0.5
     assert len(told) == 1 and "numba cannot be used (it is not here)" in told[0]

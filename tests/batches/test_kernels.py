@@ -91,7 +91,7 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     scan = scan_text(text, index_judgments(qrels.frame), rels=RELS, first=1, with_ranking=True)
     if scan is None:
         return False
-    file = RunFile(Path("agent.run"), "close", 1, is_text=True, has_iterations=True)
+    file = RunFile(Path("agent.run"), "close", 1, is_text=True)
     with no_notices():
         run = Block(
             file, text=TextBlock(file.path, 0, len(text), text)

@@ -93,7 +93,7 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
         monkeypatch.setattr(run_file, "LARGE", 1_000)
         opened = run_file.open_run(path)
         assert isinstance(opened, run_file.RunFile)
-        small_blocks = run_file.RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
+        small_blocks = run_file.RunFile(path, "close", 1, is_text=True, block=2_000)
         assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
 
 

@@ -172,7 +172,7 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
+    scores, reaches = _score_systems(runs, judged, needed, asked, columns, order=order, provider=provider, bounds=bounds)
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)
@@ -233,6 +233,7 @@ def _score_systems(
     runs: Mapping[str, Any],
     qrels: Qrels,
     measures: list[ir_measures.Measure],
+    asked: list[ir_measures.Measure],
     columns: Columns | None,
     *,
     order: str,
@@ -240,6 +241,7 @@ def _score_systems(
     bounds: bool,
 ) -> tuple[dict[str, Scores], dict[str, Reach]]:
     """Return the scores of each system, and with bounds what its unjudged results could add to them."""
+    unasked = [measure for measure in measures if measure not in asked]
     scores: dict[str, Scores] = {}
     reaches: dict[str, Reach] = {}
     with NoticesOfSystems() as notices:
@@ -247,7 +249,14 @@ def _score_systems(
             with notices.of(name):
                 searched, judged = open_run_and_qrels(qrels, run, columns=columns)
                 scores[name] = score_run(
-                    judged, searched, measures, order=order, provider=provider, bounds=bounds, low=False
+                    judged,
+                    searched,
+                    measures,
+                    order=order,
+                    provider=provider,
+                    bounds=bounds,
+                    low=False,
+                    unasked=unasked,
                 )
                 if bounds:
                     reaches[name] = find_reach(scores[name], searched, judged, measures, order=order)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.evaluation import count_with_notices, score_good_gain, warn_of_labels
+from goodgain.evaluation import count_with_notices, warn_of_labels
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.frames import to_nested_dict
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.values import find_thresholds
+from goodgain.measures.values import final_values, find_thresholds
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 
@@ -94,7 +94,7 @@ class RelevanceEvaluator:
             run, measures = read_run(source), list(self._ours.values())
             warn_of_labels(self._qrels, measures)
             counts = count_with_notices(self._qrels, run, find_thresholds(measures))
-            table = score_good_gain(measures, run, counts)
+            table = final_values(measures, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]
             for query_id, *row in zip(table.get_column("query_id").to_list(), *columns, strict=True):
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))

@@ -108,7 +108,7 @@ def curve(
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                counts[name] = _count(judged, run, asked, upto, columns)
+                counts[name] = _count(judged, run, asked, columns)
     last = upto or _find_last_iteration(counts)
     points = (point for name, of in counts.items() for point in _list_points(name, of, asked, last))
     rows = [row for group in _group_points(points) for row in _list_rows(group, settings)]
@@ -141,15 +141,15 @@ def _check_upto(upto: int | None) -> None:
 
 
 def _count(
-    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], upto: int | None, columns: Columns | None
+    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], columns: Columns | None
 ) -> Mapping[float, Counts]:
     """Return threshold -> ledger and pools of one system."""
     rels = find_thresholds(measures) or [DEFAULT_REL]
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    check_iterations(searched, [measure(cutoff=upto or 1) for measure in measures])
+    check_iterations(searched, measures)
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     return counts
 
 

@@ -70,7 +70,7 @@ def ledger(
     rels = sorted({base, *find_thresholds(asked)})
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     warn_of_url_variants(searched, judged)
     rows, pools = counts[base][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
