@@ -92,7 +92,8 @@ def evaluate(
 
     Source: the Retrieved Good Gain guideline; ir_measures for everything else.
 
-    >>> scores = evaluate({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, "nDCG@10 CG SRE")
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> scores = evaluate({"q": {"a": 3}}, run, "nDCG@10 CG SRE")
     >>> scores.mean()
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """

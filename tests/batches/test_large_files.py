@@ -337,7 +337,7 @@ def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> No
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.evaluate({"q7": {"d1": 2}}, large, "CG")
         gg.evaluate({"q7": {"d1": 2}}, large, "CG@2")
-    assert [str(notice.message)[:30] for notice in told] == ["no iterations in this run: rea"]
+    assert [str(notice.message)[:34] for notice in told] == ["agent: no iterations in this run: "]
 
 
 @pytest.mark.slow

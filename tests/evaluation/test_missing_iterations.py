@@ -15,6 +15,7 @@ import pytest
 import goodgain as gg
 from goodgain.batches import run_file
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+from goodgain.judging.human_and_model import compare_orders
 from tests.evaluation.test_doors import read_in_blocks
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command
@@ -230,6 +231,12 @@ def test_of_several_systems_those_without_iterations_are_named_in_one_notice(cal
     assert not any(
         "no iterations" in text for text in told(lambda: call(QRELS, {"a": ITERATED_RUN, "b": ITERATED_RUN}, "CG"))
     )
+
+
+def test_systems_under_labels_of_people_and_of_a_model_are_told_of_once() -> None:
+    systems = {f"s{k}": DICT for k in range(5)}
+    found = told(lambda: compare_orders(QRELS, {"q1": {"a": 1}, "q2": {"a": 3}}, systems, "CG"))
+    assert found == [f"s0, s1, s2, s3, s4: {NOTICE}"]
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def compare(
 
     >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
     >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
-    >>> found = compare(qrels, {"old": old, "new": new}, "SRE@1")
+    >>> found = compare(qrels, {"old": old, "new": new}, "RR")
     >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
     [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
@@ -172,7 +172,9 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged, asked)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores, reaches = _score_systems(runs, judged, needed, asked, columns, order=order, provider=provider, bounds=bounds)
+    scores, reaches = _score_systems(
+        runs, judged, needed, asked, columns, order=order, provider=provider, bounds=bounds
+    )
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
     about = tabulate_systems(scores, full)

@@ -241,7 +241,7 @@ class AnyRun(Protocol):
 
 def warn_of_missing_iterations(run: AnyRun) -> None:
     """Give the notice that a run has no iterations where it needs them, once for each run."""
-    warn_once(run, _NO_ITERATIONS)
+    warn_once(run, _NO_ITERATIONS, about=run.name)
 
 
 def warn_of_likely_iteration(run: AnyRun) -> None:
@@ -251,11 +251,11 @@ def warn_of_likely_iteration(run: AnyRun) -> None:
         warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
-def warn_once(run: AnyRun, text: str) -> None:
+def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
     """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
-        notice(text, about=run.name)
+        notice(text, about=about)
 
 
 def describe_likely_iteration(column: str) -> str:

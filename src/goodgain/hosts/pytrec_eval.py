@@ -46,9 +46,10 @@ class RelevanceEvaluator:
         MeasureError: a measure of ours does not take its parameters.
         ValueError: pytrec_eval's own, for an unknown name.
 
-    >>> evaluator = RelevanceEvaluator({"q1": {"d1": 3}}, {"recip_rank", "sre", "cg_1"})
-    >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 2.0}})
-    {'q1': {'recip_rank': 0.5, 'cg_1': 3.0, 'sre': 0.5}}
+    >>> import polars as pl
+    >>> run = pl.DataFrame({"query_id": "q1", "iteration": [1, 2], "doc_id": ["d2", "d1"]})
+    >>> RelevanceEvaluator({"q1": {"d1": 3}}, {"recip_rank", "sre", "cg_1"}).evaluate(run)
+    {'q1': {'recip_rank': 0.5, 'cg_1': 0.0, 'sre': 0.5}}
     """
 
     def __init__(

@@ -54,8 +54,9 @@ def ledger(
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
-    >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
-    [(2, 2, 1, 3.0, 0.5)]
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
+    >>> ledger({"q": {"a": 3}}, run, measures="SRR").select("R", "UR", "GR", "G", "SRR").rows()
+    [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
     """
     asked = (
         []
