@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from goodgain.counting.ledger import Counts, count, count_pools
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
-from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
+from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
 from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure
@@ -32,7 +32,7 @@ from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.measures.values import average_queries, final_values, make_finite
+from goodgain.measures.values import average_queries, make_finite
 from goodgain.ranking.flattening import check_order
 from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
@@ -43,7 +43,6 @@ __all__ = [
     "count_with_notices",
     "evaluate",
     "flatten",
-    "score_good_gain",
     "score_run",
 ]
 
@@ -85,7 +84,8 @@ def evaluate(
 
     Source: the Retrieved Good Gain guideline; ir_measures for everything else.
 
-    >>> scores = evaluate({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, "nDCG@10 CG SRE")
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> scores = evaluate({"q": {"a": 3}}, run, "nDCG@10 CG SRE")
     >>> scores.mean()
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
@@ -105,11 +105,12 @@ def score_run(
     provider: str | None,
     bounds: bool = False,
     low: bool = True,
+    unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
     """`evaluate` for what has been read, without the notices that are about the qrels alone.
 
     `rel` is the threshold that the measures were parsed with. A caller that says by itself where coverage is low gives
-    `low=False`.
+    `low=False`; `unasked` are the measures that the caller adds to those of the user.
     """
     check_order(order)
     if bounds:
@@ -123,7 +124,8 @@ def score_run(
         found = _score_batches(
             searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
         )
-    warn_if_misleading(found.coverage, labels=judged.labels, low=low)
+    iterated = searched if any(measure not in unasked for measure in sorted_measures.good_gain) else None
+    warn_if_misleading(found.coverage, labels=judged.labels, low=low, iterated=iterated)
     warn_of_url_variants(searched, judged)
     values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | sorted_measures.aggregate(values)
@@ -247,24 +249,17 @@ def check_bounds(qrels: Qrels) -> None:
         raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
 
 
-def score_good_gain(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
-    """Our measures for every judged query: query_id, and a column for each measure by its name."""
-    check_iterations(run, measures)
-    return final_values(measures, counts)
-
-
 def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
-    """Say where a run has no iterations, and measures are asked for that look at them.
+    """Say where a column of a run looks like the iteration, and was not read as one.
 
     Raises:
-        InputError: a column looks like the iteration, and was not read as one: its searches would count as one.
+        InputError: measures are asked for that look at iterations: all searches would count as one.
     """
-    if run.likely_iteration is not None:
-        if measures:
-            raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
-        warn_of_likely_iteration(run)
-    elif not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
-        warn_of_missing_iterations(run)
+    if run.likely_iteration is None:
+        return
+    if measures:
+        raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
+    warn_of_likely_iteration(run)
 
 
 def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
@@ -276,7 +271,7 @@ def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[fl
     if run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-    warn_if_misleading(measure_coverage(counts), labels=qrels.labels)
+    warn_if_misleading(measure_coverage(counts), labels=qrels.labels, iterated=run)
     return counts
 
 

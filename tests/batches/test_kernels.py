@@ -91,11 +91,12 @@ def compared(text: bytes, qrels: gg.Qrels = QRELS) -> bool:
     scan = scan_text(text, index_judgments(qrels.frame), rels=RELS, first=1, with_ranking=True)
     if scan is None:
         return False
-    file = RunFile(Path("agent.run"), "close", 1, is_text=True, has_iterations=True)
+    file = RunFile(Path("agent.run"), "close", 1, is_text=True)
     with no_notices():
         run = Block(
             file, text=TextBlock(file.path, 0, len(text), text)
         ).run  # raises where a line is bad: then the loop was wrong to take it
+    assert scan.has_numbers == run.has_iterations
     key = ["query_id", "iteration"]
     found, wanted = scan.tally, tally(run.frame, qrels.frame, rels=RELS, labels=None)
     assert_frame_equal(found.select(wanted.columns).sort(key).fill_null(0), wanted.sort(key).fill_null(0))

@@ -139,12 +139,15 @@ def _count_blocks(
     for block, found in _scan_blocks(blocks, qrels, rels, request):
         run: Run | None = None
         if found is not None:
-            tallied, of_block = found
+            tallied, of_block, has_numbers = found
         else:
             run = block.run
             unnamed.append(run.unnamed)
             tallied, of_block = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels), None
-            repeats_without_iterations |= not run.has_iterations and has_repeats(run.frame)
+            has_numbers = run.has_iterations
+            lacks_column = block.frame is not None and "iteration" not in block.frame.columns
+            repeats_without_iterations |= lacks_column and has_repeats(run.frame)
+        file.numbered.append(has_numbers)
         if of_block is None:
             of_block = _rank_rows(block.run.rows, request) if request else _BlockRankings()
         query_ids = tallied.get_column("query_id").unique().to_list()
@@ -170,8 +173,12 @@ def _rank_rows(rows: pl.DataFrame, request: RankingRequest) -> _BlockRankings:
     return _BlockRankings(found.ranking if request.with_documents else None, table, found.contradicting)
 
 
-#: The tally of a block, and its rankings; None for rankings that need the rows of the block.
-_Scanned = tuple[pl.DataFrame, _BlockRankings | None]
+class _Scanned(NamedTuple):
+    """The tally of a block, its rankings (None where they need its rows), and whether column 2 has numbers."""
+
+    tally: pl.DataFrame
+    rankings: _BlockRankings | None
+    has_numbers: bool
 
 
 def _scan_blocks(
@@ -215,8 +222,9 @@ def _prepare_scan(
         if found is None:
             return None
         if request is None:
-            return found.tally, _BlockRankings()
-        return found.tally, None if found.firsts is None else _rank_scan(found, found.firsts, request)
+            return _Scanned(found.tally, _BlockRankings(), found.has_numbers)
+        rankings = None if found.firsts is None else _rank_scan(found, found.firsts, request)
+        return _Scanned(found.tally, rankings, found.has_numbers)
 
     return scan
 

@@ -40,12 +40,14 @@ class Scan(NamedTuple):
             doc_length (the place of the doc id in `text`). None where no ranking was asked for, or where the rows of a
             query are not in order.
         text: the bytes of the block, as an array, where there are `firsts`.
+        has_numbers: whether column 2 of some query has numbers.
     """
 
     queries: pl.DataFrame
     tally: pl.DataFrame
     firsts: pl.DataFrame | None
     text: Any
+    has_numbers: bool
 
     def read_doc_ids(self, firsts: pl.DataFrame) -> pl.Series:
         """Return the doc ids of some rows of `firsts`."""
@@ -106,7 +108,7 @@ def scan_text(
     found = _scan_lines(text, data, first, judgments, np.array(rels, np.float64), with_ranking=with_ranking)
     if found is None:
         return None
-    queries, tally, firsts, scores, in_order = found
+    queries, tally, firsts, scores, in_order, has_numbers = found
     query_ids = _copy_texts(data, queries.start, queries.length)
     if not query_ids.is_unique().all():
         return None
@@ -124,13 +126,17 @@ def scan_text(
         tallied.select(query_ids.gather(tallied.get_column("query")).alias("query_id"), pl.exclude("query")),
         rows,
         None if rows is None else data,
+        has_numbers,
     )
 
 
 def _scan_lines(
     text: bytes, data: Any, first: int, judgments: Judgments, rels: Any, *, with_ranking: bool
-) -> tuple[Queries, Tally, Any, Any, bool] | None:
-    """Return the tables that `scan_lines` fills, scores, and whether all rows are in order; None where it refuses the text."""
+) -> tuple[Queries, Tally, Any, Any, bool, bool] | None:
+    """Return the tables that `scan_lines` fills, scores, whether all rows are in order, and whether column 2 has numbers.
+
+    None where it refuses the text.
+    """
     from goodgain.batches.kernels.scan import FULL, INEXACT, Queries, Tally
 
     separator, lines = separator_of(text), kernels().count_lines(data)
@@ -147,11 +153,11 @@ def _scan_lines(
                 return None
     if rows < 0:
         return None
-    query_count, tally_count, first_count, in_order = found.filled.tolist()
+    query_count, tally_count, first_count, in_order, has_numbers = found.filled.tolist()
     # Copies, because Polars would use the arrays as they are and keep all of `found` in memory.
     queries = Queries(*(column[:query_count].copy() for column in found.queries))
     tally = Tally(*(column[:tally_count].copy() for column in found.tally))
-    return queries, tally, found.firsts[:first_count], scores, bool(in_order)
+    return queries, tally, found.firsts[:first_count], scores, bool(in_order), bool(has_numbers)
 
 
 def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
@@ -168,7 +174,7 @@ def _allocate_tables(lines: int, rels: int, *, with_firsts: bool) -> Found:
     queries, counts, good, *gains = np.split(space, np.cumsum(widths)[:-1], axis=1)
     tally = Tally(*[*counts.T, good, *(columns.view(np.float64) for columns in gains)])
     firsts = np.empty((lines if with_firsts else 0, len(FIRSTS)), np.int64)
-    return Found(Queries(*queries.T), tally, firsts, np.zeros(4, np.int64))
+    return Found(Queries(*queries.T), tally, firsts, np.zeros(5, np.int64))
 
 
 def _allocate_documents(room: int) -> Documents:

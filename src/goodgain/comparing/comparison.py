@@ -164,7 +164,7 @@ def compare(
 
     >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
     >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
-    >>> found = compare(qrels, {"old": old, "new": new}, "SRE@1")
+    >>> found = compare(qrels, {"old": old, "new": new}, "RR")
     >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
     [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
@@ -177,7 +177,9 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
+    scores, reaches = _score_systems(
+        runs, judged, needed, asked, columns, order=order, provider=provider, bounds=bounds
+    )
     few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
@@ -244,6 +246,7 @@ def _score_systems(
     runs: Mapping[str, Any],
     qrels: Qrels,
     measures: list[ir_measures.Measure],
+    asked: list[ir_measures.Measure],
     columns: Columns | None,
     *,
     order: str,
@@ -251,6 +254,7 @@ def _score_systems(
     bounds: bool,
 ) -> tuple[dict[str, Scores], dict[str, Reach]]:
     """Return the scores of each system, and with bounds what its unjudged results could add to them."""
+    unasked = [measure for measure in measures if measure not in asked]
     scores: dict[str, Scores] = {}
     reaches: dict[str, Reach] = {}
     with NoticesOfSystems() as notices:
@@ -258,7 +262,14 @@ def _score_systems(
             with notices.of(name):
                 searched, judged = open_run_and_qrels(qrels, run, columns=columns)
                 scores[name] = score_run(
-                    judged, searched, measures, order=order, provider=provider, bounds=bounds, low=False
+                    judged,
+                    searched,
+                    measures,
+                    order=order,
+                    provider=provider,
+                    bounds=bounds,
+                    low=False,
+                    unasked=unasked,
                 )
                 if bounds:
                     reaches[name] = find_reach(scores[name], searched, judged, measures, order=order)

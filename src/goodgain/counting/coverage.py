@@ -9,6 +9,7 @@ import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
+from goodgain.formats.run import AnyRun, warn_of_missing_iterations
 
 __all__ = [
     "COVERAGE",
@@ -88,6 +89,11 @@ class Coverage(NamedTuple):
         """The lowest number of an iteration in the run; None for an empty run."""
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
+
+    @property
+    def has_one_number(self) -> bool:
+        """Whether all rows of the run have one number, and not that of a first iteration."""
+        return self.lowest is not None and self.lowest == self.numbering.get_column("highest").max() != 1
 
     @property
     def renumbered(self) -> int:
@@ -190,8 +196,19 @@ def warn_of_queries(run_ids: pl.Series, qrels_ids: pl.Series) -> None:
     warn_if_few_shared(len(run_ids), len(qrels_ids), int(is_judged.sum()), (examples[0], examples[1]))
 
 
-def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = True) -> None:
-    """Give a notice where values mean less than they seem to; `low=False` leaves that of a low coverage to the caller."""
+def warn_if_misleading(
+    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: AnyRun | None = None
+) -> None:
+    """Give a notice where values mean less than they seem to.
+
+    Args:
+        coverage: that of the run.
+        labels: as in `Counts`.
+        low: False leaves the notice of a low coverage to the caller.
+        iterated: the run, where measures of iterations are asked of it.
+    """
+    if iterated is not None and coverage.searched and (not iterated.has_iterations or coverage.has_one_number):
+        warn_of_missing_iterations(iterated)
     if coverage.renumbered:
         notice(
             f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "

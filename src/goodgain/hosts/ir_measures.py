@@ -14,7 +14,7 @@ from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.errors import notice
-from goodgain.evaluation import count_with_notices, score_good_gain, score_run
+from goodgain.evaluation import count_with_notices, score_run
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
@@ -22,6 +22,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ranked import HOSTLESS_MEASURES
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.values import final_values
 from goodgain.ranking.engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
@@ -88,7 +89,7 @@ class GoodgainEvaluator(Evaluator):
     def _score_good_gain(self, run: Run) -> pl.DataFrame:
         warn_of_labels(self._qrels.frame, self._good_gain, switch=None)
         counts = count_with_notices(self._qrels, run, find_thresholds(self._good_gain))
-        return score_good_gain(self._good_gain, run, counts)
+        return final_values(self._good_gain, counts)
 
 
 def _is_computed_here(measure: ir_measures.Measure) -> bool:

@@ -112,7 +112,7 @@ def curve(
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                counts[name] = _count(judged, run, asked, upto, columns)
+                counts[name] = _count(judged, run, asked, columns)
     if few_shared := describe_shared_queries({name: _list_queries(of) for name, of in counts.items()}):
         notice(few_shared)
     last = upto or _find_last_iteration(counts)
@@ -147,15 +147,15 @@ def _check_upto(upto: int | None) -> None:
 
 
 def _count(
-    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], upto: int | None, columns: Columns | None
+    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], columns: Columns | None
 ) -> Mapping[float, Counts]:
     """Return threshold -> ledger and pools of one system."""
     rels = find_thresholds(measures)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    check_iterations(searched, [measure(cutoff=upto or 1) for measure in measures])
+    check_iterations(searched, measures)
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     return counts
 
 

@@ -52,8 +52,9 @@ def ledger(
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
-    >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
-    [(2, 2, 1, 3.0, 0.5)]
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
+    >>> ledger({"q": {"a": 3}}, run, measures="SRR").select("R", "UR", "GR", "G", "SRR").rows()
+    [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
     """
     found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
     base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
@@ -63,7 +64,7 @@ def ledger(
     rels = find_thresholds([base, *asked])
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     warn_of_url_variants(searched, judged)
     rows, pools = counts[base.rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))

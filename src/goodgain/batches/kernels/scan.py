@@ -82,7 +82,8 @@ class Found(NamedTuple):
 
     Attributes:
         queries, tally, firsts: tables; `FIRSTS` are the columns of the last.
-        filled: how many rows of each are filled; and whether the lines of each query are in order, by iteration and rank.
+        filled: how many rows of each are filled; whether the lines of each query are in order, by iteration and rank; and
+            whether column 2 of some query has numbers.
     """
 
     queries: Queries
@@ -130,7 +131,7 @@ def scan_lines(
     """
     queries, tally, firsts, filled = found
     lines = query = row = first = base = count = last_result = start = _ZERO
-    last_rank, in_order = -1, True
+    last_rank, in_order, has_numbers = -1, True, False
     line = NO_LINE
     while start < len(text):
         before = line
@@ -144,6 +145,7 @@ def scan_lines(
         if line.is_new:
             _count_documents(documents, count, judgments.labels, judgments.unit[0], rels, tally)
             base += count
+            has_numbers = has_numbers or not line.is_word
             count = _begin_query(queries, query, text, line, judgments, documents, base)
             query += 1
         if line.is_new or line.iteration != before.iteration:
@@ -163,7 +165,7 @@ def scan_lines(
             return FULL
         start, lines = line.end, lines + 1
     _count_documents(documents, count, judgments.labels, judgments.unit[0], rels, tally)
-    filled[0], filled[1], filled[2], filled[3] = query, row, first, in_order
+    filled[0], filled[1], filled[2], filled[3], filled[4] = query, row, first, in_order, has_numbers
     return lines  # type: ignore[no-any-return]  # an int64
 
 

@@ -16,7 +16,6 @@ from goodgain.counting.ledger import Counts, count
 from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
@@ -115,8 +114,6 @@ class Pair:
 
     def _score_all_measures(self, rel: float, cutoff: int | None) -> pl.DataFrame:
         """Return the values of all measures with this threshold and cutoff, which take little longer than one alone."""
-        if cutoff is not None and cutoff > 1 and not self._run.has_iterations:
-            warn_of_missing_iterations(self._run)
         scores = final_values(list(_list_measures(rel, cutoff)), {rel: self._count(rel)})
         queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
         return queries.join(scores, on="query_id", how="left", maintain_order="left")
