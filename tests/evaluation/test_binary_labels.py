@@ -20,7 +20,7 @@ from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judging.human_and_model import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command
-from tests.support.tables import ROOT, no_notices
+from tests.support.tables import ROOT, in_one_search, no_notices
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
 ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]
@@ -79,7 +79,10 @@ def test_the_switch_changes_no_value_of_a_measure_that_names_its_threshold() -> 
 
 
 def test_the_default_as_a_switch_changes_no_name() -> None:
-    assert gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "nCG@1 SRE", rel=2).mean() == {"nCG@1": 1.0, "SRE": 1.0}
+    assert gg.evaluate({"q": {"a": 2}}, in_one_search({"q": {"a": 1.0}}), "nCG@1 SRE", rel=2).mean() == {
+        "nCG@1": 1.0,
+        "SRE": 1.0,
+    }
 
 
 def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
@@ -92,13 +95,13 @@ def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
 
 
 def test_the_exact_name_is_found_before_the_name_under_the_switch() -> None:
-    scores = gg.evaluate({"q": {"a": 1, "b": 2}}, {"q": {"a": 1.0}}, "nCG@1 nCG(rel=2)@1", rel=1)
+    scores = gg.evaluate({"q": {"a": 1, "b": 2}}, in_one_search({"q": {"a": 1.0}}), "nCG@1 nCG(rel=2)@1", rel=1)
     assert scores["nCG@1"] == scores["ncg@1"] == 0.0
     assert scores["nCG(rel=1)@1"] == pytest.approx(1 / 3)
 
 
 def test_bounds_and_values_of_queries_are_under_the_same_names() -> None:
-    run = {"q1": {"aa": 3.0, "bb": 2.0, "cc": 1.0, "zz": 0.0}, "q2": {"dd": 1.0}}
+    run = in_one_search({"q1": {"aa": 3.0, "bb": 2.0, "cc": 1.0, "zz": 0.0}, "q2": {"dd": 1.0}})
     scores = gg.evaluate(QRELS, run, "CG@1 NumDup", rel=1, bounds=True)
     assert scores.bounds["CG(rel=1)@1"] == (1.5, 2.0)
     found = scores.per_query.filter(measure="CG(rel=1)@1")
