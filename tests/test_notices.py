@@ -16,6 +16,7 @@ from goodgain.batches import query_batches
 from goodgain.batches.run_file import RunFile
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from tests.formats.test_column_names import notices_of
+from tests.support.tables import in_one_search
 
 
 def test_a_notice_names_the_line_that_called_us() -> None:
@@ -26,34 +27,36 @@ def test_a_notice_names_the_line_that_called_us() -> None:
 
 QRELS = {"q": {"a": 2, "b": 0}, "p": {"a": 2}}
 BINARY = {"q": {"a": 1}}
+FOUND = in_one_search({"q": {"a": 1.0}})
+FOUND_IN_BOTH = in_one_search({"q": {"a": 1.0}, "p": {"a": 1.0}})
 GAPS = pl.DataFrame({"query_id": ["q", "q", "p"], "iteration": [1, 3, 1], "doc_id": ["a", "b", "a"], "rank": 1})
 NAMED = GAPS.rename({"query_id": "qid"}).with_columns(iteration=1)
 CONTRADICTING = pl.DataFrame(
     {"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "c"], "rank": [1, 2, 1], "score": [1.0, 2.0, 3.0]}
 )
-FEW_JUDGED = {"q": {"a": 2.0, "x": 1.0}}
+FEW_JUDGED = in_one_search({"q": {"a": 2.0, "x": 1.0}})
 THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
 
 #: A call, and how its notices begin.
 CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "two thresholds": (
-        lambda: gg.evaluate(BINARY, BINARY, THRESHOLDS),
+        lambda: gg.evaluate(BINARY, FOUND, THRESHOLDS),
         ["no label of the qrels reaches rel=2 or rel=3"],
     ),
     "two thresholds of several runs": (
-        lambda: gg.compare(BINARY, {"one": BINARY, "other": BINARY}, "CG CG(rel=3)"),
+        lambda: gg.compare(BINARY, {"one": FOUND, "other": FOUND}, "CG CG(rel=3)"),
         ["no label of the qrels reaches rel=2 or rel=3"],
     ),
     "two thresholds in ir_measures": (
-        lambda: ir_measures.calc_aggregate([gg.CG, gg.CG(rel=3), gg.SRE], BINARY, gg.read_run(BINARY)),
+        lambda: ir_measures.calc_aggregate([gg.CG, gg.CG(rel=3), gg.SRE], BINARY, gg.read_run(FOUND)),
         ["no label of the qrels reaches rel=2 or rel=3"],
     ),
     "two measures in pytrec_eval": (
-        lambda: RelevanceEvaluator(BINARY, {"cg", "sre", "ndcg"}).evaluate(BINARY),
+        lambda: RelevanceEvaluator(BINARY, {"cg", "sre", "ndcg"}).evaluate(FOUND),
         ["no label of the qrels reaches rel=2"],
     ),
     "gaps in two runs": (
-        lambda: gg.compare(QRELS, {"one": GAPS, "two": {"q": {"a": 1.0}, "p": {"a": 1.0}}, "three": GAPS}, "CG"),
+        lambda: gg.compare(QRELS, {"one": GAPS, "two": FOUND_IN_BOTH, "three": GAPS}, "CG"),
         ["one, three: numbers of iterations are missing in 1 query", "CG: taken at each query's own last iteration"],
     ),
     "the same names of columns in all runs": (
@@ -76,7 +79,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: ir_measures.calc_aggregate(
             [gg.CG, gg.SRR, ir_measures.RR],
             pd.DataFrame({"query_id": "q", "iteration": ["1"], "doc_id": "a", "relevance": 2}),
-            gg.read_run({"q": {"a": 1.0}}),
+            gg.read_run(FOUND),
         ),
         ["the qrels frame: column 2 holds positive integers"],
     ),
@@ -89,7 +92,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["coverage is low: 0.50 of the 2 unique results"],
     ),
     "low coverage of one of two systems": (
-        lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": {"q": {"a": 1.0}, "p": {"a": 1.0}}}, "CG@1"),
+        lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": FOUND_IN_BOTH}, "CG@1"),
         [
             "queries of the qrels absent from the run",
             "low coverage (†): judged share of unique results under 0.8 (one 0.50; by iteration: one 0.50)",
@@ -123,7 +126,7 @@ def test_the_notice_about_numba_is_given_once_for_a_file_that_is_read_twice(
     monkeypatch.setattr(query_batches, "index_judgments", fail)
     path = tmp_path / "scattered.run"
     path.write_text("".join(f"q{query} {k} d{query} 1 1.0 t\n" for k in (1, 2) for query in range(20)))
-    file = RunFile(path, gaps="close", first=1, is_text=True, has_iterations=True, block=60)
+    file = RunFile(path, gaps="close", first=1, is_text=True, block=60)
     scores, told = notices_of(lambda: gg.evaluate({"q1": {"d1": 2}}, file, "SRR"))
     assert scores["SRR"] == 0.5
     assert len(told) == 1 and "numba cannot be used (it is not here)" in told[0]

@@ -20,6 +20,9 @@ class GoodgainError(Exception):
     It has one line, and the middle of a very long one is left out: what it quotes may have line feeds, and megabytes.
     """
 
+    #: What the command ends with: the input or the arguments are wrong.
+    exit_status = 2
+
     def __str__(self) -> str:
         text = " ".join(super().__str__().splitlines())
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
@@ -34,17 +37,27 @@ class MeasureError(GoodgainError, ValueError):
 
 
 class GoodgainNotice(UserWarning):
-    """Something a user should know about a result that is right all the same."""
+    """Something a user should know about a result that is right all the same.
+
+    `text` is what it says without the name of the run that it is about.
+    """
+
+    def __init__(self, text: str, about: str | None = None) -> None:
+        super().__init__(f"{about}: {text}" if about else text)
+        self.text = text
 
 
-def notice(text: str) -> None:
-    """Warn with a `GoodgainNotice` that points at the caller's own line, not into this package."""
+def notice(text: str, *, about: str | None = None) -> None:
+    """Warn with a `GoodgainNotice` that points at the caller's own line, not into this package.
+
+    `about` is the name of the run, where it has one; in a call of several systems their names replace it.
+    """
     depth = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
         depth += 1
-    warnings.warn(text, GoodgainNotice, stacklevel=depth)
+    warnings.warn(GoodgainNotice(text, about), stacklevel=depth)
 
 
 class NoticesOfSystems:
@@ -84,7 +97,7 @@ class _CaughtNotices:
     def __exit__(self, *exception: Any) -> None:
         self._catching.__exit__(*exception)
         for warning in self._caught or ():
-            if issubclass(warning.category, GoodgainNotice):
-                self._concerned.setdefault(str(warning.message), {})[self._name] = None
+            if isinstance(warning.message, GoodgainNotice):
+                self._concerned.setdefault(warning.message.text, {})[self._name] = None
             else:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

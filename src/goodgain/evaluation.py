@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -16,33 +16,23 @@ from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError
 from goodgain.batches.run_file import RunFile, open_run_and_qrels
 from goodgain.classic.labels import QrelsByQuery
 from goodgain.classic.scores import Classic, HostScores
-from goodgain.counting.coverage import (
-    Coverage,
-    measure_coverage,
-    warn_if_labels_exceed_scale,
-    warn_if_misleading,
-    warn_if_no_label_reaches,
-)
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count, count_pools
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
-from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_of_missing_iterations
+from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
 from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import takes
 from goodgain.measures.ranked_declaration import RankedMeasure
 from goodgain.measures.ranked_values import RankedScores, aggregate_values
 from goodgain.measures.scores import Scores
-from goodgain.measures.values import (
-    average_queries,
-    final_values,
-    find_thresholds,
-    make_finite,
-)
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.values import average_queries, make_finite
 from goodgain.ranking.first_occurrences import check_order
 from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
@@ -52,11 +42,8 @@ __all__ = [
     "check_bounds",
     "count_with_notices",
     "evaluate",
-    "find_used_thresholds",
     "flatten",
-    "score_good_gain",
     "score_run",
-    "warn_of_labels",
 ]
 
 
@@ -65,6 +52,7 @@ def evaluate(
     run: Any,
     measures: Measures,
     *,
+    rel: float | None = None,
     order: str = "seen",
     provider: str | None = None,
     bounds: bool = False,
@@ -76,6 +64,8 @@ def evaluate(
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
+        rel: the smallest good label, for measures of ours that name none: 1 where labels are 0 and 1. None leaves it at 2.
+            `nCG@6` is then `nCG(rel=1)@6`; classic measures keep their own threshold.
         order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures that computes the classic measures; None leaves it to ir_measures.
         bounds: also give, for each value, the least and the most that it could be with other labels for the results that
@@ -94,14 +84,15 @@ def evaluate(
 
     Source: the Retrieved Good Gain guideline; ir_measures for everything else.
 
-    >>> scores = evaluate({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, "nDCG@10 CG SRE")
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> scores = evaluate({"q": {"a": 3}}, run, "nDCG@10 CG SRE")
     >>> scores.mean()
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
-    asked = parse_measures(measures)
+    asked = parse_measures(measures, rel=rel)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    warn_of_labels(judged, asked)
-    return score_run(judged, searched, asked, order=order, provider=provider, bounds=bounds)
+    warn_of_labels(judged.frame, asked, rel=rel)
+    return score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
 
 
 def score_run(
@@ -109,14 +100,17 @@ def score_run(
     searched: Run | RunFile,
     asked: Sequence[ir_measures.Measure],
     *,
+    rel: float | None = None,
     order: str,
     provider: str | None,
     bounds: bool = False,
     low: bool = True,
+    unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
     """`evaluate` for what has been read, without the notices that are about the qrels alone.
 
-    A caller that says by itself where coverage is low gives `low=False`.
+    `rel` is the threshold that the measures were parsed with. A caller that says by itself where coverage is low gives
+    `low=False`; `unasked` are the measures that the caller adds to those of the user.
     """
     check_order(order)
     if bounds:
@@ -130,7 +124,8 @@ def score_run(
         found = _score_batches(
             searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
         )
-    warn_if_misleading(found.coverage, labels=judged.labels, low=low)
+    iterated = searched if any(measure not in unasked for measure in sorted_measures.good_gain) else None
+    warn_if_misleading(found.coverage, labels=judged.labels, low=low, iterated=iterated)
     warn_of_url_variants(searched, judged)
     values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
     means = _mean_hosts(found.hosts, of_hosts) | sorted_measures.aggregate(values)
@@ -144,6 +139,7 @@ def score_run(
         raised,
         None if raised is None else sorted_measures.bounded.aggregate(raised),
         found.coverage.examples[0],
+        rel,
     )
     _warn_if_no_value(scores, sorted_measures.ranked)
     return scores
@@ -181,7 +177,7 @@ class _Families(NamedTuple):
     @property
     def rels(self) -> list[float]:
         """The thresholds of the ledger."""
-        return find_thresholds(self.good_gain) or [DEFAULT_REL]
+        return find_thresholds(self.good_gain)
 
 
 class _Values(NamedTuple):
@@ -253,36 +249,17 @@ def check_bounds(qrels: Qrels) -> None:
         raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
 
 
-def warn_of_labels(qrels: Qrels, measures: Sequence[ir_measures.Measure]) -> None:
-    """Give a notice where no label reaches a threshold, or where labels are on another scale than the default one."""
-    warn_if_no_label_reaches(qrels.frame, find_used_thresholds(measures))
-    if find_used_thresholds(measure for measure in measures if "rel" not in measure.params):
-        warn_if_labels_exceed_scale(qrels.frame, DEFAULT_REL)
-
-
-def find_used_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """The thresholds that matter to some measure: NumIter and its like have none."""
-    return find_thresholds(m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel)
-
-
-def score_good_gain(measures: Sequence[GoodGainMeasure], run: Run, counts: dict[float, Counts]) -> pl.DataFrame:
-    """Our measures for every judged query: query_id, and a column for each measure by its name."""
-    check_iterations(run, measures)
-    return final_values(measures, counts)
-
-
 def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
-    """Say where a run has no iterations, and measures are asked for that look at them.
+    """Say where a column of a run looks like the iteration, and was not read as one.
 
     Raises:
-        InputError: a column looks like the iteration, and was not read as one: its searches would count as one.
+        InputError: measures are asked for that look at iterations: all searches would count as one.
     """
-    if run.likely_iteration is not None:
-        if measures:
-            raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
-        warn_of_likely_iteration(run)
-    elif not run.has_iterations and any((measure.cutoff or 1) > 1 for measure in measures):
-        warn_of_missing_iterations(run)
+    if run.likely_iteration is None:
+        return
+    if measures:
+        raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
+    warn_of_likely_iteration(run)
 
 
 def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
@@ -294,7 +271,7 @@ def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[fl
     if run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-    warn_if_misleading(measure_coverage(counts), labels=qrels.labels)
+    warn_if_misleading(measure_coverage(counts), labels=qrels.labels, iterated=run)
     return counts
 
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-__all__ = ["COMMENT", "COSTS", "EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
+__all__ = ["BLANKS", "COMMENT", "COSTS", "EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
 
 #: The doc_id of a row that says: this iteration searched and got nothing.
 EMPTY_DOC = "-"
 
 #: A line of TREC text that begins with this sign is a comment, as in trec_eval 10.
 COMMENT = "#"
+
+#: White space between fields and around the values of a file, as C's isspace has it. Any other, such as U+00A0, belongs to ids.
+BLANKS = " \t\n\r\v\f"
 
 
 @dataclass(frozen=True)

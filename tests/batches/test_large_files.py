@@ -44,7 +44,7 @@ def _number(score: float, row: int) -> str:
 
 
 def in_blocks(path: Path, *, block: int, **options: object) -> RunFile:
-    given = {"gaps": "close", "first": 1, "is_text": True, "has_iterations": True} | options
+    given = {"gaps": "close", "first": 1, "is_text": True} | options
     return RunFile(path, **given, block=block)  # type: ignore[arg-type]  # by name
 
 
@@ -333,11 +333,11 @@ def test_a_byte_order_mark_within_the_file_belongs_to_the_query(tmp_path: Path) 
 def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> None:
     path = tmp_path / "agent.parquet"
     pl.DataFrame({"query_id": [f"q{k}" for k in range(40) for _ in "ab"], "doc_id": "d1"}).write_parquet(path)
-    large = in_blocks(path, block=320, is_text=False, has_iterations=False)
+    large = in_blocks(path, block=320, is_text=False)
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.evaluate({"q7": {"d1": 2}}, large, "CG")
         gg.evaluate({"q7": {"d1": 2}}, large, "CG@2")
-    assert [str(notice.message)[:30] for notice in told] == ["no iterations in this run: rea"]
+    assert [str(notice.message)[:34] for notice in told] == ["agent: no iterations in this run: "]
 
 
 @pytest.mark.slow

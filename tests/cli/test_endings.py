@@ -114,6 +114,16 @@ def test_names_of_files_in_any_encoding(tmp_path: Path, environment: dict[str, s
             assert "\\xe4\\xff" in done.stdout.decode() and "ä" in done.stdout.decode()
 
 
+def test_a_system_that_is_named_in_another_encoding_is_shown_by_its_bytes_and_a_tag_is_an_error(tmp_path: Path) -> None:
+    done = run("compare", QRELS, b"a\xff=" + os.fsencode(RUN), f"b={RUN}", "-m", "SRE")
+    check_sentence(done, 0)
+    assert "a\\xff" in done.stdout.decode()
+    log = tmp_path / "log.json"
+    log.write_text(openai_chat(conversation()))
+    err = check_sentence(run("convert", log, "--tag", b"a\xff", "-o", tmp_path / "a.run"), 2)
+    assert "has half a character" in err
+
+
 def test_a_trace_whose_name_is_not_utf_8_gives_its_query_a_name_in_ascii(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xe4.json"
     Path(os.fsdecode(path)).write_text(openai_chat(conversation()))

@@ -107,10 +107,13 @@ def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> No
         found = pl.read_csv(done.stdout.encode())["query_id"].to_list()
         assert sorted(found) == sorted(wanted)
         sheet = tmp_path / f"sheet{len(options)}.csv"
-        pool = run.with_columns(doc_id=pl.Series(FORMULAS))
+        ids = [
+            one for one in FORMULAS if options or one == one.strip()
+        ]  # without an apostrophe CSV cannot hold a tab before an id
+        pool = pl.DataFrame({"query_id": "q", "doc_id": ids, "iteration": 1, "rank": 1, "score": 1.0})
         pool.write_parquet(tmp_path / "p.parquet")
         assert run_command("pool", tmp_path / "p.parquet", "-o", sheet, *options).returncode == 0
-        assert sorted(pl.read_csv(sheet)["doc_id"].to_list()) == sorted(wanted)
+        assert sorted(pl.read_csv(sheet)["doc_id"].to_list()) == sorted(wanted if options else ids)
     with no_notices():
         compared = gg.compare({"q": {"a": 2}, "r": {"a": 2}}, {"=a": {"q": {"a": 1.0}}, "b": {"q": {"b": 1.0}}}, "SRE")
     assert ",=a," in compared.to_text("csv") and ",'=a," in compared.to_text("csv", spreadsheet=True)

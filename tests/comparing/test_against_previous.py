@@ -10,10 +10,11 @@ from goodgain.comparing.comparison import compare
 from goodgain.comparing.significance import correct_by_holm
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES
+from tests.support.tables import in_one_search
 
 QRELS = {f"q{number}": {"a": 3, "b": 2, "c": 0} for number in range(8)}
 STAGES = {
-    name: {query: {doc: float(len(docs) - k) for k, doc in enumerate(docs)} for query in QRELS}
+    name: in_one_search({query: {doc: float(len(docs) - k) for k, doc in enumerate(docs)} for query in QRELS})
     for name, docs in {"bm25": "cb", "dense": "bc", "fused": "ab", "reranked": "a"}.items()
 }
 

@@ -18,7 +18,7 @@ from goodgain.measures.bounds import find_rule
 from tests.batches.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many, some_of
-from tests.support.tables import ROOT
+from tests.support.tables import ROOT, in_one_search
 
 #: Every measure with bounds, in some of its forms; `tests/test_lists.py` holds that none is missing.
 BOUNDED = (
@@ -169,7 +169,7 @@ def test_bounds_are_the_same_on_engines_and_in_blocks(form: str, tmp_path: Path)
 
 
 def test_measures_that_can_fall_with_a_label_have_no_bounds() -> None:
-    qrels, run = {"q": {"a": 2, "b": 0}}, {"q": {"a": 2.0, "b": 1.0}}
+    qrels, run = {"q": {"a": 2, "b": 0}}, in_one_search({"q": {"a": 2.0, "b": 1.0}})
     scores = gg.evaluate(qrels, run, [*UNBOUNDED.split(), ir_measures.P @ 1], bounds=True)
     assert [name for name, bounds in scores.bounds.items() if bounds] == ["P@1"]
     assert gg.evaluate(qrels, run, "P@1", bounds=True, provider="pytrec_eval").bounds == {"P@1": None}
@@ -271,9 +271,9 @@ def test_compare_prints_bounds_and_which_verdict_can_turn() -> None:
 def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:
     qrels = {f"q{k}": {"a": 3, "b": 0} for k in range(6)}
     runs = {
-        "old": {query: {"x": 2.0, "b": 1.0} for query in qrels},
-        "new": {query: {"a": 2.0, "b": 1.0} for query in qrels},
-        "wide": {query: {"a": 2.0, "y": 1.0} for query in qrels},
+        "old": in_one_search({query: {"x": 2.0, "b": 1.0} for query in qrels}),
+        "new": in_one_search({query: {"a": 2.0, "b": 1.0} for query in qrels}),
+        "wide": in_one_search({query: {"a": 2.0, "y": 1.0} for query in qrels}),
     }
     with pytest.warns(gg.GoodgainNotice, match="low coverage"):
         found = gg.compare(qrels, runs, "SRE@1 nDCG@2", bounds=True)

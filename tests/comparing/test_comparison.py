@@ -22,6 +22,7 @@ from goodgain.labelling.documents import collect_documents
 from goodgain.measures import MEASURES
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
+from tests.support.tables import in_one_search
 
 EXAMPLES = Path(__file__).parents[2] / "qrels_examples"
 CLASSIC = ["nDCG@10", "RR@10", "R@100", "AP", "P@5"]
@@ -106,7 +107,7 @@ def agents_that_differ(better_in: int, worse_in: int, same_in: int = 0) -> tuple
     new = ["good"] * better_in + ["bad"] * worse_in + ["good"] * same_in
     old = ["bad"] * better_in + ["good"] * (worse_in + same_in)
     runs = {
-        name: {q: {doc: 1.0} for q, doc in zip(labels, docs, strict=True)}
+        name: in_one_search({q: {doc: 1.0} for q, doc in zip(labels, docs, strict=True)})
         for name, docs in (("old", old), ("new", new))
     }
     return labels, runs
@@ -136,7 +137,8 @@ def test_a_verdict_is_better_or_worse_only_where_the_difference_is_significant(
 
 def test_where_lower_is_better_the_verdict_turns_round() -> None:
     labels, runs = agents_that_differ(6, 0)
-    runs["new"] = {query: docs | {"more": 0.5} for query, docs in runs["new"].items()}
+    more = runs["new"].with_columns(doc_id=pl.lit("more"), score=pl.lit(0.5))
+    runs["new"] = pl.concat([runs["new"], more])
     with pytest.warns(GoodgainNotice, match="low coverage"):
         found = compare(labels, runs, "NumResults@1 NumGood@1")
     assert row(found, "NumResults@1")["verdict"] == "worse" and row(found, "NumResults@1")["difference"] == 1

@@ -11,10 +11,11 @@ import pytest
 
 import goodgain as gg
 from tests.support.ranking_cases import BELOW_ZERO, WHOLE, make_case
+from tests.support.tables import in_one_search
 
 NAMES = "nDCG@10 nDCG RR@10 RR R@100 AP P@5 Rprec Success@3 IPrec@0.5 SetF Judged@10 NumRet NumRel"
 QRELS = {"q": {"a": 2, "b": 1}, "p": {"c": 1}}
-RUN = {"q": {"a": 1.0, "x": 0.5}, "p": {"x": 1.0}}
+RUN = in_one_search({"q": {"a": 1.0, "x": 0.5}, "p": {"x": 1.0}})
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from ir_measures import NRBP, NumRet, P, R, alpha_nDCG, nDCG
 import goodgain as gg
 from goodgain.batches import run_file
 from tests.cli.test_command_line import goodgain
-from tests.support.tables import no_notices
+from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
 ROWS = {"query_id": ["q"] * 4, "step": [1, 1, 2, 2], "doc_id": ["a", "u", "b", "a"], "rank": [1, 2, 1, 2]}
@@ -190,7 +190,7 @@ def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> No
 )
 def test_measures_that_ir_measures_mixes_up_are_told_of(measures: list[ir_measures.Measure]) -> None:
     with pytest.warns(gg.GoodgainNotice, match="mixes up the parameters of") as told:
-        ir_measures.calc_aggregate([*measures, gg.CG], QRELS, gg.read_run({"q": {"a": 1.0, "u": 0.5}}))
+        ir_measures.calc_aggregate([*measures, gg.CG], QRELS, gg.read_run(in_one_search({"q": {"a": 1.0, "u": 0.5}})))
     said = without_coverage(told)
     assert len(said) == 1 and all(str(measure) in said[0] for measure in measures)
 
@@ -218,7 +218,7 @@ def test_binary_qrels_are_told_of_once_a_call() -> None:
             call()
         of_labels = [str(one.message) for one in told if "no label" in str(one.message)]
         assert len(of_labels) == 1
-        assert "rel=2 (the largest is 1)" in of_labels[0] and "CG(rel=1)" in of_labels[0]
+        assert "rel=2 (the largest is 1)" in of_labels[0] and "rel=1" in of_labels[0]
 
 
 def test_labels_that_reach_rel_are_not_told_of() -> None:
@@ -233,7 +233,7 @@ def test_every_threshold_that_no_label_reaches_is_told_of_in_ranx() -> None:
     from goodgain.hosts.ranx import Qrels, Run
 
     with pytest.warns(gg.GoodgainNotice) as told:
-        ranx.evaluate(Qrels(BINARY), Run({"q": {"a": 1.0}}), ["cg", "sre", "cg-l3", "cg-l1", "num_iter"])
+        ranx.evaluate(Qrels(BINARY), Run(in_one_search({"q": {"a": 1.0}})), ["cg", "sre", "cg-l3", "cg-l1", "num_iter"])
     assert sorted(str(one.message)[30:35] for one in told) == ["rel=2", "rel=3"]
 
 
@@ -248,15 +248,21 @@ def test_whole_labels_stay_whole_for_the_hosts(tmp_path: Path) -> None:
 
 
 def test_labels_beyond_the_scale_of_the_default_threshold_are_said() -> None:
-    run = {"q": {"a": 2.0, "b": 1.0}}
-    with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, and rel=2 is the default .* as in CG\(rel=5\)"):
-        gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG")
-    gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG(rel=2) nDCG@10")  # a notice would be an error here
+    run = in_one_search({"q": {"a": 2.0, "b": 1.0}})
+    for door in (gg.evaluate, gg.ledger):
+        with pytest.warns(
+            gg.GoodgainNotice, match=r"labels go up to 10, and rel=2 is the default .* rel=5 \(--rel 5\)"
+        ):
+            door({"q": {"a": 10, "b": 3}}, run, measures="CG")
+        door({"q": {"a": 10, "b": 3}}, run, measures="CG", rel=2)  # a notice would be an error here
+    with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, .* as in CG\(rel=5\)"):
+        ir_measures.calc_aggregate([gg.CG], {"q": {"a": 10, "b": 3}}, gg.read_run(run))
+    gg.evaluate({"q": {"a": 10, "b": 3}}, run, "CG(rel=2) nDCG@10")
     gg.evaluate({"q": {"a": 4, "b": 3}}, run, "CG")
 
 
 def test_the_signature_counts_queries_without_a_good_document() -> None:
     qrels = {"q": {"a": 3}, "r": {"a": 1}, "s": {"b": 2}}
-    signature = gg.evaluate(qrels, {"q": {"a": 1.0}}, "CG SRE(rel=3) nDCG").signature
+    signature = gg.evaluate(qrels, in_one_search({"q": {"a": 1.0}}), "CG SRE(rel=3) nDCG").signature
     assert signature["rel"] == [2, 3] and signature["without_good"] == [1, 2]
     assert "without_good" not in gg.evaluate(qrels, {"q": {"a": 1.0}}, "nDCG").signature

@@ -10,6 +10,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.batches import run_file
+from tests.support.tables import in_one_search
 
 PAIRS = [
     ("http://dw.com/a", "https://dw.com/a"),  # scheme
@@ -28,7 +29,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("shown", "judged"), PAIRS + [pair[::-1] for pair in PAIRS])
 def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown: str, judged: str) -> None:
-    qrels, run = {"q": {judged: 3}}, {"q": {shown: 1.0, "https://dw.com/other": 0.5}}
+    qrels, run = {"q": {judged: 3}}, in_one_search({"q": {shown: 1.0, "https://dw.com/other": 0.5}})
     said = r"1 of 2 URLs without a judgment that were looked at.* in the run, .*query q.*goodgain convert old=.*--with"
     with pytest.warns(gg.GoodgainNotice, match=said) as told:
         assert gg.evaluate(qrels, run, "CG").mean() == {"CG": 0.0}
@@ -39,17 +40,17 @@ def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown:
 
 @pytest.mark.parametrize(("shown", "judged"), OTHERS)
 def test_pages_that_deduplication_keeps_apart_are_not_variants(shown: str, judged: str) -> None:
-    gg.evaluate({"q": {judged: 3}}, {"q": {shown: 1.0}}, "CG")
+    gg.evaluate({"q": {judged: 3}}, in_one_search({"q": {shown: 1.0}}), "CG")
 
 
 def test_a_page_is_a_variant_within_its_query_only() -> None:
     qrels = {"q1": {"https://dw.com/a": 3}, "q2": {"https://dw.com/b": 3}}
-    gg.evaluate(qrels, {"q1": {"http://dw.com/b": 1.0}, "q2": {"http://dw.com/a": 1.0}}, "CG")
+    gg.evaluate(qrels, in_one_search({"q1": {"http://dw.com/b": 1.0}, "q2": {"http://dw.com/a": 1.0}}), "CG")
 
 
 def test_a_run_whose_urls_are_judged_and_runs_without_urls_say_nothing() -> None:
-    gg.evaluate({"q": {"https://dw.com/a": 3}}, {"q": {"https://dw.com/a": 1.0}}, "CG")
-    gg.evaluate({"q": {"d1": 3}}, {"q": {"http://dw.com/a": 1.0, "d1": 0.5}}, "CG")
+    gg.evaluate({"q": {"https://dw.com/a": 3}}, in_one_search({"q": {"https://dw.com/a": 1.0}}), "CG")
+    gg.evaluate({"q": {"d1": 3}}, in_one_search({"q": {"http://dw.com/a": 1.0, "d1": 0.5}}), "CG")
 
 
 def test_compare_says_of_which_system_it_is() -> None:

@@ -18,9 +18,10 @@ import pytest
 import goodgain as gg
 from goodgain.comparing.comparison import compare
 from goodgain.errors import GoodgainNotice
+from tests.support.tables import in_one_search
 
 QRELS = {f"q{k}": {"a": 2, "b": 0} for k in range(4)}
-RUN = {f"q{k}": {"a": 1.0, "b": 0.5} for k in range(4)}
+RUN = in_one_search({f"q{k}": {"a": 1.0, "b": 0.5} for k in range(4)})
 
 
 def only_sometimes(bad: float) -> ir_measures.Measure:
@@ -83,7 +84,7 @@ def test_the_command_prints_null_or_a_dash_and_never_nan(form: str, tmp_path: Pa
 
 
 def test_a_comparison_leaves_such_queries_out_for_all_systems() -> None:
-    runs = {"one": RUN, "other": dict(RUN)}
+    runs = {"one": RUN, "other": RUN.clone()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GoodgainNotice)
         found = compare(QRELS, runs, [only_sometimes(math.inf)])

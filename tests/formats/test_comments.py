@@ -68,7 +68,7 @@ WANTED = scores_of(
 
 
 def in_blocks(path: Path, size: int) -> RunFile:
-    return RunFile(path, gaps="close", first=1, is_text=True, has_iterations=True, block=size)
+    return RunFile(path, gaps="close", first=1, is_text=True, block=size)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def test_a_column_whose_name_is_a_number_is_passed_over() -> None:
     rows = {"query_id": ["q"], "doc_id": ["a"], 5: [1]}
     run = gg.read_run(pd.DataFrame(rows | {"score": [1.0]}))
     qrels = gg.read_qrels(pd.DataFrame(rows | {"relevance": [2]}))
-    assert gg.evaluate(qrels, run, "CG")["CG"] == 2
+    assert gg.evaluate(qrels, run, "RR")["RR"] == 1
 
 
 @pytest.mark.parametrize("iteration", [1.5, float("nan"), float("inf")])

@@ -15,6 +15,7 @@ from goodgain.hosts import pytrec_eval as host
 from goodgain.hosts.host_names import HOST_NAMES
 from tests.support.counts import how_many
 from tests.support.random_runs import SMALL, make_case, write_case
+from tests.support.tables import in_one_search
 
 QRELS = {"q1": {"a": 3, "b": 0, "c": 2}, "q2": {"d": 1}, "q3": {"e": 2}}
 RUN = {"q1": {"a": 1.0, "x": 3.0, "c": 2.0}, "q2": {"x": 1.0}, "q9": {"a": 1.0}}
@@ -31,7 +32,7 @@ def test_their_measures_are_what_pytrec_eval_gives() -> None:
 
 def test_ours_stand_beside_them_for_every_query_of_the_qrels() -> None:
     measures = {"recip_rank", "sre", "cg_1", "iterations_for_all_good_results"}
-    found = host.RelevanceEvaluator(QRELS, measures).evaluate(RUN)
+    found = host.RelevanceEvaluator(QRELS, measures).evaluate(in_one_search(RUN))
     assert found == {
         "q1": {"recip_rank": 0.5, "sre": 2 / 3, "cg_1": 5.0, "iterations_for_all_good_results": 1.0},
         "q2": {"recip_rank": 0.0, "sre": 0.0, "cg_1": 0.0, "iterations_for_all_good_results": 0.0},
@@ -66,7 +67,7 @@ def test_their_measures_get_the_flattened_ranking_of_an_iterated_run() -> None:
 
 def test_the_threshold_of_ours_is_rel_and_that_of_theirs_relevance_level() -> None:
     evaluator = host.RelevanceEvaluator({"q": {"a": 1, "b": 2}}, {"sre", "P_5"}, relevance_level=2, rel=1)
-    assert evaluator.evaluate({"q": {"a": 1.0, "b": 2.0}}) == {"q": {"sre": 1.0, "P_5": 0.2}}
+    assert evaluator.evaluate(in_one_search({"q": {"a": 1.0, "b": 2.0}})) == {"q": {"sre": 1.0, "P_5": 0.2}}
 
 
 def test_names_are_read_as_pytrec_eval_reads_its_own() -> None:
@@ -91,10 +92,11 @@ def test_a_name_that_cannot_be_read_is_one_clear_error(measure: str, error: type
 
 
 def test_whole_labels_of_any_type_reach_pytrec_eval_and_fractional_ones_only_ours() -> None:
+    run = in_one_search({"q": {"a": 1.0}})
     for label in (2.0, np.int64(2), 2):
-        assert host.RelevanceEvaluator({"q": {"a": label}}, {"map", "cg"}).evaluate({"q": {"a": 1.0}})["q"]["map"] == 1
+        assert host.RelevanceEvaluator({"q": {"a": label}}, {"map", "cg"}).evaluate(run)["q"]["map"] == 1
     fractional = {"q": {"a": 2.5}}
-    assert host.RelevanceEvaluator(fractional, {"cg"}).evaluate({"q": {"a": 1.0}}) == {"q": {"cg": 2.5}}
+    assert host.RelevanceEvaluator(fractional, {"cg"}).evaluate(run) == {"q": {"cg": 2.5}}
     with pytest.raises(gg.InputError, match=r"2\.5"):
         host.RelevanceEvaluator(fractional, {"cg", "map"})
 

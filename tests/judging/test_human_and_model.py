@@ -5,12 +5,14 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import kendalltau, ttest_1samp
 
 import goodgain as gg
 from goodgain.judging.human_and_model import compare_orders, compute_intervals, estimate_difference
 from tests.support.counts import how_many
+from tests.support.tables import in_one_search
 
 Labels = dict[str, dict[str, int]]
 
@@ -38,6 +40,10 @@ def make_systems(
     return people, model, runs
 
 
+def in_one_search_each(runs: dict[str, dict[str, dict[str, float]]]) -> dict[str, pl.DataFrame]:
+    return {name: in_one_search(run) for name, run in runs.items()}
+
+
 def tau_ap_by_hand(human: list[float], model: list[float]) -> float:
     """Yilmaz's tau-AP for orders without ties: of each system but the model's first, the share above it that belongs there."""
     order = sorted(range(len(model)), key=lambda k: -model[k])
@@ -48,7 +54,8 @@ def tau_ap_by_hand(human: list[float], model: list[float]) -> float:
 
 
 def test_the_order_of_systems_has_the_correlations_of_their_definitions() -> None:
-    people, model, runs = make_systems(Random(5), 8, 20)
+    people, model, dicts = make_systems(Random(5), 8, 20)
+    runs = in_one_search_each(dicts)
     found = compare_orders(people, model, runs, "CG")
     human, machine = found.means["human"].to_list(), found.means["model"].to_list()
     for name, mean in found.means.select("system", "human").iter_rows():
@@ -61,7 +68,8 @@ def test_the_order_of_systems_has_the_correlations_of_their_definitions() -> Non
 
 
 def test_a_measure_of_which_less_is_better_is_turned_round() -> None:
-    people, model, runs = make_systems(Random(7), 6, 10)
+    people, model, dicts = make_systems(Random(7), 6, 10)
+    runs = in_one_search_each(dicts)
     found = compare_orders(people, model, runs, "IterationsForAllGoodResults")
     assert found.means["human"].is_sorted()
 
@@ -122,7 +130,8 @@ def test_the_interval_covers_what_it_states(closeness: float) -> None:
 
 
 def test_the_difference_of_two_systems_is_estimated_from_their_queries() -> None:
-    people, model, runs = make_systems(Random(11), 2, 80)
+    people, model, dicts = make_systems(Random(11), 2, 80)
+    runs = in_one_search_each(dicts)
     human = dict(list(people.items())[:40])
     found = estimate_difference(human, model, runs, "CG")
     one, other = (gg.evaluate(human, run, "CG")["CG"] for run in runs.values())
@@ -149,7 +158,8 @@ def test_a_document_that_people_left_out_is_named() -> None:
 
 
 def test_equal_labels_make_equal_orders() -> None:
-    people, _, runs = make_systems(Random(9), 5, 30)
+    people, _, dicts = make_systems(Random(9), 5, 30)
+    runs = in_one_search_each(dicts)
     found = compare_orders(people, people, runs, "CG")
     assert found.tau == pytest.approx(1.0)
     assert found.tau_ap == 1.0
@@ -164,7 +174,8 @@ def test_several_measures_are_refused(several: str | list[str]) -> None:
 
 
 def test_a_list_of_one_measure_is_that_measure() -> None:
-    people, model, runs = make_systems(Random(2), 2, 40)
+    people, model, dicts = make_systems(Random(2), 2, 40)
+    runs = in_one_search_each(dicts)
     assert estimate_difference(people, model, runs, ["CG"]) == estimate_difference(people, model, runs, "CG")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import goodgain as gg
 from tests.support.command import run_command
-from tests.support.tables import ROOT
+from tests.support.tables import ROOT, in_one_search
 
 VOTES = ROOT / "qrels_examples" / "judges" / "votes.csv"
 WITH_NULL = pl.DataFrame({"query_id": ["q", "q", "q"], "doc_id": ["a", "b", "c"], "relevance": [2, None, 0]})
@@ -176,7 +176,7 @@ def test_queries_that_have_null_labels_only_are_counted_in_the_notice(tmp_path: 
     qrels = {"q": {"a": 3, "b": None}, "r": {"a": None}, "s": {"a": None}}
     said = "2 queries have null labels only, and no mean is over such queries"
     with pytest.warns(gg.GoodgainNotice, match=f"3 rows with a null relevance, counted as unjudged; {said}"):
-        scores = gg.evaluate(qrels, {"q": {"a": 1.0}, "r": {"a": 1.0}}, "CG")
+        scores = gg.evaluate(qrels, in_one_search({"q": {"a": 1.0}, "r": {"a": 1.0}}), "CG")
     assert scores["CG"] == 3 and scores.signature["queries"] == 1 and scores.signature["without_judgments"] == 1
     with pytest.warns(gg.GoodgainNotice, match=f"3 documents without a label left out.*; {said}; write Parquet"):
         gg.write_qrels(qrels, tmp_path / "qrels.txt")

@@ -92,7 +92,7 @@ def test_a_pool_of_the_flattened_run_never_sees_a_late_search() -> None:
 @pytest.mark.parametrize("flattened", [False, True])
 def test_a_large_file_in_blocks_gives_the_same_pool(scattered: bool, flattened: bool, tmp_path: Path) -> None:
     path = write_repeating_run(tmp_path / "large.run", queries=100, iterations=4, scattered=scattered)
-    blocks = RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
+    blocks = RunFile(path, "close", 1, is_text=True, block=2_000)
     qrels = {f"q{query}": {f"d{k}": 1 for k in range(7)} for query in range(50)}
     with no_notices():
         wanted = gg.pool({"x": path, "y": path}, k=3, qrels=qrels, flattened=flattened)
@@ -103,7 +103,7 @@ def test_a_large_file_in_blocks_gives_the_same_pool(scattered: bool, flattened: 
 def test_an_empty_file_in_blocks_has_an_empty_pool(tmp_path: Path) -> None:
     path = tmp_path / "empty.run"
     path.write_text("")
-    blocks = RunFile(path, "close", 1, is_text=True, has_iterations=True)
+    blocks = RunFile(path, "close", 1, is_text=True)
     with no_notices():
         assert gg.pool({"x": blocks}).is_empty()
 

@@ -50,9 +50,10 @@ def content_of(call: Call) -> str:
 
 @dataclass
 class Server:
-    """A running server: its address, and the calls that it got."""
+    """A running server: its address, how to close its port before the end, and the calls that it got."""
 
     url: str
+    close: Callable[[], None]
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -61,8 +62,8 @@ class Server:
 
 
 @contextmanager
-def serve(script: Script) -> Iterator[Server]:
-    """Run a server on a free port of the loopback."""
+def serve(script: Script, port: int = 0) -> Iterator[Server]:
+    """Run a server on a port of the loopback; 0: a free one."""
     lock, seen = threading.Lock(), Counter[str]()
     ended = threading.Event()
 
@@ -72,7 +73,12 @@ def serve(script: Script) -> Iterator[Server]:
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["Content-Length"]))
             with lock:
-                call = Call(json.loads(text), dict(self.headers), time.monotonic(), seen[text.decode()])
+                call = Call(
+                    json.loads(text),
+                    {name.lower(): value for name, value in self.headers.items()},
+                    time.monotonic(),
+                    seen[text.decode()],
+                )
                 seen[text.decode()] += 1
                 server.calls.append(call)
             self._answer(script(call))
@@ -112,13 +118,16 @@ def serve(script: Script) -> Iterator[Server]:
         def handle_error(self, *_: Any) -> None:
             pass
 
-    running = Quiet(("127.0.0.1", 0), Handler)
-    server = Server(f"http://127.0.0.1:{running.server_port}/v1")
+    def close() -> None:
+        running.shutdown()
+        running.server_close()
+
+    running = Quiet(("127.0.0.1", port), Handler)
+    server = Server(f"http://127.0.0.1:{running.server_port}/v1", close)
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield server
     finally:
         ended.set()
-        running.shutdown()
-        running.server_close()
+        close()

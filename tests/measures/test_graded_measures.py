@@ -219,7 +219,7 @@ def test_dcg_is_that_of_ranx_where_all_is_graded(seed: int) -> None:
 
 def test_in_ir_measures_a_null_is_nan_and_the_mean_is_over_the_rest() -> None:
     """Left out, ir_measures would put 0 in its place."""
-    measures = [gg.GradedP @ 2, ir_measures.P @ 2, gg.SRR]
+    measures = [gg.GradedP @ 2, ir_measures.P @ 2, ir_measures.RR]
     found = {(one.query_id, one.measure): one.value for one in ir_measures.iter_calc(measures, GRADES, RANKINGS)}
     assert math.isnan(found["none_graded", measures[0]])
     assert sum(math.isnan(value) for value in found.values()) == 1

@@ -16,7 +16,7 @@ from goodgain.reporting import iteration_curves
 from tests.support import oracle
 from tests.support.counts import how_many, some_of
 from tests.support.random_runs import Case, cases, run_text, shapes
-from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
+from tests.support.tables import ROOT, in_one_search, no_notices, qrels_frame, run_frame, write_repeating_run
 
 EXAMPLES = ROOT / "qrels_examples"
 ALONG = [name for name, measure in MEASURES.items() if measure.declaration.cutoff != "none"]
@@ -93,13 +93,13 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
         monkeypatch.setattr(run_file, "LARGE", 1_000)
         opened = run_file.open_run(path)
         assert isinstance(opened, run_file.RunFile)
-        small_blocks = run_file.RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
+        small_blocks = run_file.RunFile(path, "close", 1, is_text=True, block=2_000)
         assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
 
 
 def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
     with pytest.warns(gg.GoodgainNotice, match="agent: no query of the run is in the qrels"):
-        found = gg.curve({"q": {"a": 3}}, {"agent": {"other": {"a": 1.0}}}, "CG")
+        found = gg.curve({"q": {"a": 3}}, {"agent": in_one_search({"other": {"a": 1.0}})}, "CG")
     assert found.rows() == [("agent", "CG", 1, 0.0, 0, 1, 0.0, 0.0, None)]
 
 

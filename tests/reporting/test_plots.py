@@ -20,7 +20,7 @@ import goodgain as gg
 from goodgain.reporting import plots
 from goodgain.reporting.plots.canvas import style_of
 from tests.support.plot_labels import check_labels, make_curve, make_precision_recall
-from tests.support.tables import ROOT, no_notices
+from tests.support.tables import ROOT, in_one_search, no_notices
 
 EXAMPLES = ROOT / "qrels_examples"
 REDUNDANCY = {name: EXAMPLES / "redundancy" / f"{name}.run" for name in ("lean", "repeating")}
@@ -50,7 +50,7 @@ def test_the_data_of_new_good_are_new_documents_and_the_share_of_all_good_gain()
 
 def test_new_good_counts_a_query_that_the_run_lacks() -> None:
     qrels = {"q": {"a": 2, "b": 2}, "never searched": {"a": 2}}
-    found = plots.new_good_data(gg.curve(qrels, {"agent": {"q": {"a": 1.0}}}, "NumGood nCG"))
+    found = plots.new_good_data(gg.curve(qrels, {"agent": in_one_search({"q": {"a": 1.0}})}, "NumGood nCG"))
     assert found.rows() == [(1, 0.5, 0.25)]
 
 

@@ -145,7 +145,7 @@ def test_iterated_runs_are_flattened_and_labelled_as_evaluate_does(seed: int, la
 def test_a_large_file_in_blocks_gives_the_same_curve(points: str, scattered: bool, tmp_path: Path) -> None:
     path = write_repeating_run(tmp_path / "large.run", queries=100, iterations=4, scattered=scattered)
     qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 3 for k in range(30)} for query in range(0, 120, 2)})
-    blocks = RunFile(path, "close", 1, is_text=True, has_iterations=True, block=2_000)
+    blocks = RunFile(path, "close", 1, is_text=True, block=2_000)
     with no_notices():
         wanted = gg.pr_curve(qrels, {"x": path}, points=points, per_query=True)  # type: ignore[arg-type]  # one of two
         found = gg.pr_curve(qrels, {"x": blocks}, points=points, per_query=True)  # type: ignore[arg-type]  # one of two

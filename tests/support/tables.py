@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,6 +38,12 @@ def qrels_frame(rows: list[QrelRow]) -> pl.DataFrame:
         schema={"query_id": pl.String, "iteration": pl.String, "doc_id": pl.String, "relevance": pl.Float64},
         orient="row",
     )
+
+
+def in_one_search(run: Mapping[str, Mapping[str, float]]) -> pl.DataFrame:
+    """{query_id: {doc_id: score}} as a frame that says what a dict cannot: each query searched once, at iteration 1."""
+    rows = [(query, 1, doc, float(score)) for query, docs in run.items() for doc, score in docs.items()]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "score"], orient="row")
 
 
 def write_repeating_run(path: Path, *, queries: int, iterations: int, scattered: bool) -> Path:

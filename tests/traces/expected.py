@@ -109,6 +109,10 @@ EXPECTED: dict[str, Expected] = {
         {"q7": [*_pages(["d3", "d1"]), [*_pages(["d4", "d1"])[0], *_DOCUMENTS]]},
         "a LangChain tool; a function, a retriever",
     ),
+    "openinference/monocle.json": Expected(
+        {"talk": [_pages(["d3", "d1", "d4", "d1"])[0], [], *_pages(["d2", "d1"])]},
+        "the second trace of a session: a tool with its MCP call below it, and a retrieval; a tool that failed; a tool",
+    ),
     "openai_agents/story.jsonl": Expected({"story": _STORY}, "an item a line; the file's name"),
     "openai_agents/sessions.db": Expected(
         {"talk": _AGENTS, "other": _pages(["d2", "d1"])}, "two sessions of one database"

@@ -226,7 +226,81 @@ def traceloop() -> None:
     save("openinference/traceloop.json", {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
 
 
-MAKERS = {make.__name__: make for make in (langfuse, langsmith, mlflow, phoenix, traceloop)}
+def monocle() -> None:
+    """A file as Monocle writes it: two turns of a session, with MCP below a tool."""
+    spans: list[dict[str, Any]] = []
+
+    def span(turn: int, kind: str, parent: int | None, given: Any = None, output: Any = None, **attributes: Any) -> int:
+        number = len(spans) + 1
+        events = [
+            {"name": f"data.{name}", "timestamp": "2026-01-01T00:00:00.000000Z", "attributes": {key: value}}
+            for name, key, value in (("input", "input", given), ("output", "response", output))
+            if value is not None
+        ]
+        if kind.startswith("inference"):
+            tokens = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "finish_type": "success"}
+            events.append({"name": "metadata", "timestamp": "2026-01-01T00:00:00.000000Z", "attributes": tokens})
+        failed = attributes.pop("failed", False)
+        scopes = {"scope.agentic.session": "talk", "scope.agentic.turn": f"turn{turn}"}
+        named = {f"entity.{at}.{key}": value for at, entity in enumerate(attributes.pop("entities", ()), start=1)
+                 for key, value in zip(("type", "name"), entity, strict=True)}  # fmt: skip
+        spans.append(
+            {
+                "name": kind if kind == "workflow" else f"framework.{kind}",
+                "context": {"trace_id": f"0x{turn:032x}", "span_id": f"0x{number:016x}", "trace_state": "[]"},
+                "kind": "SpanKind.INTERNAL", "parent_id": parent and f"0x{parent:016x}",
+                "start_time": f"2026-01-01T00:00:{number:02d}.000000Z", "end_time": f"2026-01-01T00:00:{number:02d}.500000Z",
+                "status": {"status_code": "ERROR" if failed else "OK"},
+                "attributes": {
+                    "monocle_apptrace.version": "0.8.0", "monocle_apptrace.language": "python", "span_source": "agent.py:1",
+                    "workflow.name": "agent", "span.type": kind, **named, **scopes, **attributes,
+                },
+                "events": events, "links": [], "resource": {"attributes": {"service.name": "agent"}, "schema_url": ""},
+            }
+        )  # fmt: skip
+        return number
+
+    def tool(turn: int, parent: int, query: str, output: Any, **fields: Any) -> int:
+        entities = [("tool.langgraph", "web_search"), ("agent.langgraph", "agent")]
+        return span(
+            turn, "agentic.tool.invocation", parent, json.dumps({"query": query}), output, entities=entities, **fields
+        )
+
+    def model(turn: int, parent: int, calls: str = "") -> None:
+        said = [json.dumps({"system": "You search."}), json.dumps({"human": QUESTIONS[turn - 1]})]
+        entities = [
+            ("inference.openai", "openai"),
+            ("model.llm.gpt", "gpt"),
+            *([("tool.function", calls)] if calls else []),
+        ]
+        number = span(turn, "inference.framework", parent, said, json.dumps({"ai": "So."}), entities=entities)
+        span(turn, "inference.modelapi", number)
+
+    for turn, question in enumerate(QUESTIONS, start=1):
+        top = span(turn, "workflow", None, entities=[("workflow.langgraph", "agent")])
+        begun = span(turn, "agentic.turn", top, [question], "So.", entities=[("agent.langgraph", "agent")])
+        agent = span(turn, "agentic.invocation", begun, [question], "So.", entities=[("agent.langgraph", "agent")])
+        span(turn, "generic", agent)
+        model(turn, agent, "web_search")
+        if turn == 1:
+            tool(turn, agent, "ranking function", json.dumps(pages("ranking function")))
+            continue
+        outer = tool(turn, agent, "DCG", json.dumps(pages("DCG")))
+        span(turn, "agentic.mcp.invocation", outer, [json.dumps({"query": "DCG"})], json.dumps(pages("DCG")),
+             entities=[("mcp.server", "web_search")])  # fmt: skip
+        documents = [{"content": one["content"], "source": one["url"]} for one in found("learning to rank")]
+        answer = json.dumps({"retrieved_references": documents, "session_id": "s"})
+        entities = [("vectorstore.knowledge_base", "knowledge_base")]
+        span(turn, "retrieval", agent, [json.dumps("learning to rank")], answer, entities=entities)
+        model(turn, agent, "web_search")
+        tool(turn, agent, "slow", None, failed=True)
+        model(turn, agent, "web_search")
+        tool(turn, agent, "idf", str(pages("idf")))  # as Python prints it
+        model(turn, agent)
+    save("openinference/monocle.json", spans)
+
+
+MAKERS = {make.__name__: make for make in (langfuse, langsmith, mlflow, phoenix, traceloop, monocle)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MAKERS:

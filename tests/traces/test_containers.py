@@ -184,6 +184,62 @@ def test_the_answers_of_a_stream_file_are_one_conversation(save: Callable[..., P
     assert [message["content"] for message in assembled.value["messages"]] == [None, "So. It is."]
 
 
+def _groq(*tools: Json) -> list[Json]:
+    """The chunks of Groq's agents, each of which has an id of its own: what was run stands in two copies, the first empty."""
+    events = [_chunk({"reasoning": "I look. "}), *(_chunk({"executed_tools": [tool]}) for tool in tools)]
+    events += [_chunk({"content": "So."}), _chunk({"content": " It is."})]
+    return [{**event, "id": f"{tools[0]['arguments']} {n}"} for n, event in enumerate(events)] + [
+        {**_chunk({}, "stop"), "id": "stub"}
+    ]
+
+
+def _ran(index: int, query: str, url: str | None = None) -> Json:
+    tool = {
+        "index": index,
+        "type": "search",
+        "arguments": json.dumps({"query": query}),
+        "search_results": {"results": []},
+    }
+    found = {"results": [{"title": "T", "url": url, "content": "c", "score": 0.9}]}
+    return tool if url is None else {**tool, "output": f"Title: T\nURL: {url}\nContent: c\n", "search_results": found}
+
+
+def test_the_chunks_of_groq_are_one_step_and_the_empty_copy_of_a_search_is_none(save: Callable[..., Path]) -> None:
+    tools = [_ran(0, "a"), _ran(0, "a", "u:1"), _ran(1, "b"), _ran(1, "b", "u:2")]
+    stream = _stream(_groq(*tools), done=True)
+    log = [{"request": {"messages": [_USER], "stream": True}, "response": stream}]
+    for path in (save(stream), save(json.dumps(log), "log.json")):
+        seen: list[Summary] = []
+        results = read_traces(path, report=seen.append)
+        assert results.select("iteration", "search", "search_query", "url", "status").rows() == [
+            (1, 1, "a", "u:1", "ok"), (1, 2, "b", "u:2", "ok"),
+        ]  # fmt: skip
+        assert (seen[0].steps, seen[0].empty) == (1, 0)
+    two = assemble_stream(_stream([*_groq(*tools), *_groq(_ran(0, "c"))]))
+    assert two is not None and two.is_whole
+    assert [message["content"] for message in two.value["messages"]] == ["So. It is."] * 2
+
+
+def test_both_copies_of_what_groq_ran_in_one_message_are_one_search(save: Callable[..., Path]) -> None:
+    """As clients keep them that add up the lists of all chunks; what has no index of its own is a search of its own."""
+    whole = [_ran(0, "a", "u:1"), _ran(0, "b", "u:2"), {**_ran(0, "c", "u:3"), "index": None}]
+    message = {"role": "assistant", "content": "So.", "executed_tools": [_ran(0, "a"), *whole, whole[2]]}
+    results = read_traces(save(json.dumps([_USER, message]), "log.json"))
+    assert results["url"].to_list() == ["u:1", "u:2", "u:3", "u:3"]
+
+
+def test_a_search_of_groq_of_which_only_the_empty_copy_came_is_unrecorded(save: Callable[..., Path]) -> None:
+    with pytest.raises(InputError, match="'search' was made, but what it returned is not in the log"):
+        read_traces(save(_stream(_groq(_ran(0, "a")))))
+    nothing = {**_ran(0, "a"), "output": "No results found"}
+    assert read_traces(save(_stream(_groq(_ran(0, "a"), nothing))))["status"].to_list() == ["empty"]
+
+
+def test_answers_of_which_each_is_one_chunk_are_told_apart_by_their_ends(save: Callable[..., Path]) -> None:
+    found = assemble_stream(_stream([_chunk({"content": "A"}, "stop", "a"), _chunk({"content": "B"}, "stop", "b")]))
+    assert found is not None and [one["content"] for one in found.value["messages"]] == ["A", "B"]
+
+
 def _item(number: int, *urls: str) -> Json:
     sources = [{"type": "url", "url": url} for url in urls]
     return {"type": "web_search_call", "id": f"ws{number}", "status": "completed",

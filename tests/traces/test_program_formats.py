@@ -223,6 +223,175 @@ def test_a_table_that_no_format_claims_is_refused_with_what_it_looks_like(tmp_pa
         read_traces(tmp_path / "t.parquet")
 
 
+def _server(number: int, trace: int, name: str = "GET /health", parent: int | None = None, **attributes: Json) -> Json:
+    """A span of a web server, as its instrumentation writes it: it says nothing of agents."""
+    context = {"trace_id": f"{trace:032x}", "span_id": f"{number:016x}"}
+    times = {"start_time": 10**18 + 10 * number, "end_time": 10**18 + 10 * number + 5}
+    given = {"http.request.method": "GET", "url.path": "/health", **attributes}
+    return {"name": name, "context": context, "parent_id": parent and f"{parent:016x}", **times, "kind": "SpanKind.SERVER",
+            "attributes": given}  # fmt: skip
+
+
+def _agent_spans(trace: int, name: str, first: int, parent: int | None = None, **attributes: Json) -> list[Json]:
+    """An agent that searched once."""
+    found = json.dumps(docs(name))
+    return [
+        _server(first, trace, "agent", parent, **{"openinference.span.kind": "AGENT"}, **attributes),
+        _server(first + 1, trace, "search", first, **{"openinference.span.kind": "TOOL", "output.value": found}),
+    ]
+
+
+@pytest.mark.parametrize("in_otlp", [False, True])
+def test_a_file_of_spans_of_no_known_kind_is_refused_with_what_it_holds(
+    save: Callable[..., Path], in_otlp: bool
+) -> None:
+    spans: Json = [_server(1, 1), _server(2, 2), _server(3, 3, "POST /chat"), _server(4, 3, "SELECT", 3)]
+    if in_otlp:
+        named = [
+            {"traceId": one["context"]["trace_id"], "spanId": one["context"]["span_id"], "name": one["name"], "attributes": [],
+             "startTimeUnixNano": str(one["start_time"])}
+            for one in spans
+        ]  # fmt: skip
+        spans = {"resourceSpans": [{"scopeSpans": [{"spans": named}]}]}
+    path = save(spans)
+    with pytest.raises(
+        InputError, match=r"log\.json: none of its 4 spans is of a known kind .*'GET /health' 2, 'POST /chat' 1"
+    ):
+        read_traces(path)
+    good = save(_agent_spans(1, "d1", 1), "good.json")
+    with pytest.warns(GoodgainNotice, match="1 traces or files were left out"):
+        assert by_iteration(read_traces([path, good], errors="skip")) == [["d1"]]
+
+
+def test_a_root_without_a_span_of_a_known_kind_is_no_query_and_no_turn(save: Callable[..., Path]) -> None:
+    session = {"session.id": "talk"}
+    spans = [*_agent_spans(1, "d1", 1, **session), _server(5, 2, **session), _server(6, 3), _server(7, 4)]
+    seen: list[Summary] = []
+    with pytest.warns(GoodgainNotice, match=r"3 root spans .*no span of a known kind .*the first is 'GET /health'"):
+        results = read_traces(save(spans), report=seen.append)
+    assert by_iteration(results, "talk") == [["d1"]]
+    assert (seen[0].traces, seen[0].turns_read, seen[0].without_search) == (1, 1, 0)
+    assert "3 root spans" in str(seen[0])
+
+
+def test_a_server_s_span_around_an_agent_is_its_turn_and_an_agent_that_did_not_search_is_a_query(
+    save: Callable[..., Path],
+) -> None:
+    spans = [_server(1, 1, "POST /chat"), *_agent_spans(1, "d1", 2, parent=1), *_agent_spans(2, "d2", 8)[:1]]
+    results = read_traces(save(spans))
+    assert by_iteration(results, f"{1:032x}") == [["d1"]]
+    assert by_iteration(results, f"{2:032x}") == []
+
+
+# Monocle
+
+
+def _monocle(
+    kind: str, number: int, parent: int | None = None, given: Json = None, output: Json = None, **more: Json
+) -> Json:
+    events = [
+        {"name": f"data.{name}", "attributes": {key: value}}
+        for name, key, value in (("input", "input", given), ("output", "response", output))
+        if value is not None
+    ]
+    marks = {"monocle_apptrace.version": "0.8.0", "workflow.name": "w", "span.type": kind}
+    record = _server(number, 1, kind, parent)
+    return {**record, "attributes": {**marks, **more}, "events": events}
+
+
+_TOOL = {"entity.1.type": "tool.langgraph", "entity.1.name": "web_search"}
+
+
+def test_monocle_a_retrieval_of_which_only_the_beginning_of_its_texts_is_kept_is_unrecorded(
+    save: Callable[..., Path],
+) -> None:
+    store = {"entity.1.type": "vectorstore.Chroma", "entity.1.name": "Chroma"}
+    path = save([_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", "x" * 100 + "...", **store)])
+    with pytest.raises(InputError, match=r"'Chroma' was made, but .* not in the log .*Monocle .*100 characters"):
+        read_traces(path)
+    results = read_traces(path, unrecorded="empty")
+    assert results.select("search_query", "status").rows() == [("q", "unrecorded")]
+    spans = [_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", json.dumps({"assistant": "So."}), **store)]
+    with pytest.raises(InputError, match="not in the log"):
+        read_traces(save(spans))
+    spans = [_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", json.dumps({"documents": docs("d1")}), **store)]
+    assert by_iteration(read_traces(save(spans))) == [["d1"]]
+    embedding = {"entity.1.type": "model.embedding.x", "entity.1.name": "x"}
+    spans = [_monocle("workflow", 1), _monocle("retrieval", 2, 1, "q", "[0.1, 0.2...", **embedding)]
+    assert by_iteration(read_traces(save(spans))) == []
+
+
+def test_monocle_tools_are_searches_by_name_and_mcp_alone_is_a_tool(save: Callable[..., Path]) -> None:
+    mcp = _monocle(
+        "agentic.mcp.invocation", 3, 1, ['{"query": "b"}'], **{"entity.1.type": "mcp.server", "entity.1.name": "search"}
+    )
+    mcp["events"].append({"name": "data.output", "attributes": {"output": json.dumps(docs("d2"))}})
+    book = _monocle("agentic.tool.invocation", 4, 1, "{}", "ok", **{**_TOOL, "entity.1.name": "book_flight"})
+    spans = [_monocle("workflow", 1), _monocle("inference", 2, 1), mcp, book]
+    spans += [
+        _monocle("inference", 5, 1),
+        _monocle("agentic.tool.invocation", 6, 1, '{"query": "c"}', json.dumps(docs("d3")), **_TOOL),
+    ]
+    seen: list[Summary] = []
+    results = read_traces(save(spans), report=seen.append)
+    assert by_iteration(results) == [["d2"], ["d3"]]
+    assert results["search_query"].to_list() == ["b", "c"]
+    assert dict(seen[0].skipped_tools) == {"book_flight": 1}
+
+
+def test_monocle_a_model_that_called_a_search_which_no_span_records_is_unrecorded(save: Callable[..., Path]) -> None:
+    called = {"span.subtype": "tool_call", "entity.3.type": "tool.function", "entity.3.name": "web_search"}
+    with pytest.raises(InputError, match=r"'web_search' was made, .* no span records it"):
+        read_traces(save([_monocle("workflow", 1), _monocle("inference", 2, 1, **called)]))
+
+
+def test_monocle_turns_of_one_workflow_are_turns_and_a_scope_names_the_query(save: Callable[..., Path]) -> None:
+    spans = [_monocle("workflow", 1)]
+    spans[0]["end_time"] += 1000
+    for number, name in ((2, "d1"), (5, "d2")):
+        said = [json.dumps({"user": f"And {name}?"})]
+        spans += [_monocle("agentic.turn", number, 1, said), _monocle("inference", number + 1, number, said)]
+        spans[-2]["end_time"] += 20
+        spans.append(_monocle("agentic.tool.invocation", number + 2, number, "{}", json.dumps(docs(name)), **_TOOL))
+    spans[-1]["attributes"]["scope.query_id"] = "q7"
+    results = read_traces(save(spans))
+    assert by_iteration(results, "q7") == [["d2"]]
+    assert read_traces(save(spans), turns="all")["doc_id"].to_list() == ["d1", "d2"]
+
+
+def test_monocle_spans_of_unknown_types_are_not_understood_and_those_of_a_server_are_no_query(
+    save: Callable[..., Path],
+) -> None:
+    with pytest.raises(InputError, match=r"span of kind 'AGENTIC.DREAM' is not understood"):
+        read_traces(save([_monocle("workflow", 1), _monocle("agentic.dream", 2, 1)]))
+    with pytest.raises(InputError, match=r"none of its 3 spans is of a known kind"):
+        read_traces(save([_monocle("workflow", 1), _monocle("http.process", 2, 1), _monocle("generic", 3, 1)]))
+
+
+def test_monocle_spans_are_read_from_otlp_and_from_its_service(save: Callable[..., Path]) -> None:
+    tool = _monocle("agentic.tool.invocation", 2, 1, '{"query": "a"}', json.dumps(docs("d1")), **_TOOL)
+    spans = [_monocle("workflow", 1), tool]
+
+    def pairs(given: Json) -> Json:
+        return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
+
+    in_otlp = [
+        {"traceId": one["context"]["trace_id"], "spanId": one["context"]["span_id"], "name": one["name"],
+         "parentSpanId": one["parent_id"] or "", "startTimeUnixNano": str(one["start_time"]), "attributes": pairs(one["attributes"]),
+         "events": [{"name": event["name"], "attributes": pairs(event["attributes"])} for event in one["events"]]}
+        for one in spans
+    ]  # fmt: skip
+    of_service = []
+    for one in spans:
+        marks = {key: value for key, value in one["attributes"].items() if not key.startswith("entity.")}
+        entity = [{"type": "tool.langgraph", "name": "web_search"}] if one is tool else []
+        record = {"span_name": one["name"], **one["context"], "status": {"code": "ok", "message": None}}
+        record |= {key: one[key] for key in ("parent_id", "start_time", "end_time", "events")}
+        of_service.append({**record, "attributes": {**marks, "entity": entity}})
+    for log in ({"resourceSpans": [{"scopeSpans": [{"spans": in_otlp}]}]}, {"trace_id": "1" * 32, "spans": of_service}):
+        assert by_iteration(read_traces(save(log))) == [["d1"]]
+
+
 def test_mlflow_2_names_its_ids_and_times_otherwise(save: Callable[..., Path]) -> None:
     def span(number: int, kind: str, **attributes: Json) -> Json:
         context = {"trace_id": f"0x{1:032x}", "span_id": f"0x{number:016x}"}
@@ -253,6 +422,101 @@ def test_gemini_queries_without_chunks_are_unrecorded_and_empty_grounding_is_no_
     with pytest.raises(InputError, match="queries and no groundingChunks"):
         read_traces(path)
     assert by_iteration(read_traces(save({"candidates": [{**answer, "groundingMetadata": {}}]}))) == []
+
+
+def _google(
+    call_id: str, kind: str | None = "GOOGLE_SEARCH_WEB", *, snake: bool = False, **response: Json
+) -> list[Json]:
+    """The call of a tool that Google runs, and its response, as they stand in a content of the model."""
+    names = ("tool_call", "tool_response", "tool_type") if snake else ("toolCall", "toolResponse", "toolType")
+    of = {"id": call_id, **({names[2]: kind} if kind else {})}
+    return [{names[0]: {**of, "args": {"queries": ["a", "b"]}}, "thoughtSignature": "x"},
+            {names[1]: {**of, "response": response}, "thoughtSignature": "x"}]  # fmt: skip
+
+
+def _contents(*parts: Json) -> Json:
+    asked = {"role": "user", "parts": [{"text": "?"}]}
+    return {"contents": [asked, {"role": "model", "parts": [*parts, {"text": "So."}]}]}
+
+
+@pytest.mark.parametrize("snake", [False, True])
+@pytest.mark.parametrize("kind", ["GOOGLE_SEARCH_WEB", "FILE_SEARCH", "GOOGLE_MAPS", "NEWS_SEARCH"])
+def test_gemini_searches_that_google_ran_in_the_history_of_a_request_are_unrecorded(
+    save: Callable[..., Path], kind: str, snake: bool
+) -> None:
+    path = save(
+        _contents(*_google("s1", kind, snake=snake, search_suggestions="<div>"), *_google("s2", kind, snake=snake))
+    )
+    with pytest.raises(
+        InputError, match=rf"'{kind.lower()}' was made, but what it returned is not in the log.*grounding"
+    ):
+        read_traces(path)
+    results = read_traces(path, unrecorded="empty")
+    assert results.select("iteration", "search", "search_query").rows() == [(1, 1, "a; b"), (1, 2, "a; b")]
+
+
+@pytest.mark.parametrize("kind", ["DREAM", "TOOL_TYPE_UNSPECIFIED", None])
+def test_gemini_calls_of_unknown_tools_of_google_are_not_understood(
+    save: Callable[..., Path], kind: str | None
+) -> None:
+    with pytest.raises(InputError, match=r"at /contents/1/parts/0\S*: toolCall .*not understood"):
+        read_traces(save(_contents(*_google("s1", kind))))
+
+
+def test_gemini_pages_that_google_opened_are_no_searches(save: Callable[..., Path]) -> None:
+    seen: list[Summary] = []
+    results = read_traces(save(_contents(*_google("s1", "URL_CONTEXT", status="ok"))), report=seen.append)
+    assert (by_iteration(results), dict(seen[0].skipped_tools)) == ([], {"url_context": 1})
+
+
+def test_gemini_results_in_a_response_of_google_are_read(save: Callable[..., Path]) -> None:
+    path = save(_contents(*_google("s1", result=[_PAGE], search_suggestions="<div>")))
+    assert by_iteration(read_traces(path)) == [["https://a.example"]]
+
+
+def test_gemini_searches_that_google_ran_for_a_grounded_answer_are_its_grounding(save: Callable[..., Path]) -> None:
+    parts = [*_google("s1", search_suggestions="<div>"), *_google("s2", search_suggestions="<div>"), {"text": "So."}]
+    grounding = {"webSearchQueries": ["a", "b"], "groundingChunks": [{"web": {"uri": "u:1"}}, {"web": {"uri": "u:2"}}]}
+    answer = {"content": {"role": "model", "parts": parts}, "groundingMetadata": grounding}
+    event = {"id": "e", "invocationId": "i", "author": "agent", **answer}
+    for log in ({"candidates": [answer]}, {"id": "s", "appName": "app", "events": [event]}):
+        results = read_traces(save(log), iteration="call")
+        assert by_iteration(results) == [["u:1", "u:2"]]
+
+
+def test_gemini_a_response_of_google_in_a_content_of_the_user_is_no_turn(save: Callable[..., Path]) -> None:
+    call, response = _google("s1", result=[_PAGE])
+    log = _contents(call)
+    log["contents"].insert(2, {"role": "user", "parts": [response]})
+    assert by_iteration(read_traces(save(log))) == [["https://a.example"]]
+
+
+def test_gemini_a_part_with_something_unknown_beside_its_signature_is_not_understood(save: Callable[..., Path]) -> None:
+    for part in ({"odd": {"q": 1}, "thoughtSignature": "x"}, {"text": "So.", "odd": {"q": 1}}):
+        with pytest.raises(InputError, match=r"at /contents/1/parts/0: part with 'odd' is not understood"):
+            read_traces(save(_contents(part)))
+    assert by_iteration(read_traces(save(_contents({"text": None, "toolCall": None, "thoughtSignature": "x"})))) == []
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_gemini_streamed_exchanges_of_a_search_are_one_conversation(save: Callable[..., Path], whole: bool) -> None:
+    """The client sends the pieces of an answer again as one text, and leaves out thoughts."""
+    asked = {"role": "user", "parts": [{"text": "?"}]}
+    call = {"functionCall": {"name": "search", "args": {"query": "a"}}}
+    pieces = [[{"text": "Hm.", "thought": True}], [{"text": "Let me "}], [{"text": "look."}], [call]]
+    events: list[Json] = [{"candidates": [{"content": {"role": "model", "parts": parts}}]} for parts in pieces]
+    events[-1]["candidates"][0]["finishReason"] = "STOP"
+    stream = "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in events)
+    response = {"role": "user", "parts": [{"functionResponse": {"name": "search", "response": {"result": docs("d1")}}}]}
+    again = [{"role": "model", "parts": [{"text": "Let me look."}, call]}, response]
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So."}]}, "finishReason": "STOP"}]}
+    log = [
+        {"request": {"contents": [asked]}, "response": stream if whole else events},
+        {"request": {"contents": [asked, *again]}, "response": f"data: {json.dumps(said)}\n\n"},
+    ]
+    seen: list[Summary] = []
+    assert by_iteration(read_traces(save(log), report=seen.append), "log-1") == [["d1"]]
+    assert seen[0].traces == 1
 
 
 def test_codex_items_that_were_started_and_never_completed_are_unrecorded(save: Callable[..., Path]) -> None:
@@ -320,6 +584,7 @@ def test_a_folder_of_many_formats_is_read_and_the_summary_counts_each(tmp_path: 
         story = Story([Turn([[Call(docs(name))]])]) if name == "mcp" else conversation()
         (tmp_path / f"{name}{Path(file_name).suffix}").write_text(writer(story))
     seen: list[Summary] = []
-    read_traces(tmp_path, report=seen.append, query_id=lambda trace: trace.at, iteration="step")
+    with pytest.warns(GoodgainNotice, match="was not used where logs have query ids of their own"):
+        read_traces(tmp_path, report=seen.append, query_id=lambda trace: trace.at, iteration="step")
     assert dict(seen[0].formats) == dict.fromkeys(("claude_code", "gemini", "mcp", "autogen", "langsmith"), 1)
     assert "traces by format: " in str(seen[0])

@@ -10,8 +10,8 @@ import polars as pl
 
 from goodgain.batches.run_file import Block, RunFile
 from goodgain.files.opening import compression
+from goodgain.files.row_origins import FileLines, FrameRows, RowSource, TextLines, number_rows
 from goodgain.files.writing import temporary_folder
-from goodgain.formats.row_origins import FileLines, FrameRows, RowSource, TextLines, number_rows
 
 __all__ = ["partition_by_query"]
 

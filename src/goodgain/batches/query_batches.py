@@ -185,7 +185,9 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
     met: set[str] = set()
     for block, (batch, contradicting_here, has_repeats) in _count_ahead(blocks, count):
         unnamed.append(block.run.unnamed)
-        repeats_without_iterations |= has_repeats and not block.run.has_iterations
+        lacks_column = block.frame is not None and "iteration" not in block.frame.columns
+        repeats_without_iterations |= lacks_column and has_repeats
+        file.numbered.append(block.run.has_iterations)
         query_ids = batch.tally.get_column("query_id").unique().to_list()
         if not met.isdisjoint(query_ids):
             raise ScatteredQueriesError

@@ -16,6 +16,7 @@ import polars as pl
 from goodgain.batches.whole_query_blocks import TextBlock, table_blocks, text_blocks
 from goodgain.files.content import Content
 from goodgain.files.opening import COMPRESSED, compression, container, open_plain, open_stream, stem
+from goodgain.files.row_origins import FrameRows, RowSource
 from goodgain.formats.column_names import (
     Columns,
     FoundColumns,
@@ -27,7 +28,6 @@ from goodgain.formats.column_names import (
 from goodgain.formats.delimited import find_header
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
-from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.formats.run import Run, check_run_options, load_run, make_run
 from goodgain.formats.text import RUN_TEXT, PassedOver, read_text
 from goodgain.schema import RUN
@@ -50,24 +50,34 @@ class RunFile:
         path: text (also .gz and .zst) or Parquet.
         gaps, first: as in `read_run`.
         is_text: whether it is text.
-        has_iterations: False where a Parquet file has no column of iterations.
         columns: the user's names of the columns of a Parquet file.
         likely_iteration, renamed, warned: as in `Run`.
         block: how much is read at a time, in bytes of text.
         passed_over: what was not read of each block of text, by the byte that the block begins at.
+        numbered: for each block that was counted, whether some row of it has a number as its iteration.
     """
 
     path: Path
     gaps: str
     first: int
     is_text: bool
-    has_iterations: bool
     block: int = 16 * 2**20
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
     warned: set[str] = field(default_factory=set, compare=False)
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
+    numbered: list[bool] = field(default_factory=list, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The system, by the file's stem."""
+        return stem(self.path)
+
+    @property
+    def has_iterations(self) -> bool:
+        """As in `Run`; known once the blocks have been counted."""
+        return any(self.numbered)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run cut between queries; a query whose rows stand apart is in several blocks."""
@@ -98,7 +108,7 @@ class Block:
         file = self.file
         return make_run(
             self.read(),
-            name=stem(file.path),
+            name=file.name,
             is_text=self.text is not None,
             gaps=file.gaps,
             first=file.first,
@@ -177,7 +187,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
                 compressed is not None and _unpacks_to_more(path, LARGE)
             )
             if is_large and not _has_header(path, columns):
-                return RunFile(path, gaps, first, is_text=True, has_iterations=True)
+                return RunFile(path, gaps, first, is_text=True)
         elif size > LARGE_COMPRESSED:
             import pyarrow.parquet as pq
 
@@ -192,7 +202,6 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
                     gaps,
                     first,
                     is_text=False,
-                    has_iterations="iteration" in found.names.values(),
                     columns=columns,
                     likely_iteration=found.likely_iteration,
                     renamed=found.renamed,

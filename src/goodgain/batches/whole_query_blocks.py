@@ -13,8 +13,8 @@ from goodgain.errors import InputError
 from goodgain.files.containers import explain_container_errors, frame_of
 from goodgain.files.content import check_line, check_lines
 from goodgain.files.opening import compression, explain_read_errors, open_plain, open_stream
+from goodgain.files.row_origins import COMMENT_BYTES
 from goodgain.formats.column_names import Columns, find_columns
-from goodgain.formats.row_origins import COMMENT_BYTES
 from goodgain.schema import Table
 
 __all__ = ["TextBlock", "table_blocks", "text_blocks"]

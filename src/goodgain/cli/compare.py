@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from goodgain.cli.options import places_option, plot_option
+from goodgain.cli.options import places_option, plot_option, rel_option
 from goodgain.cli.streams import open_console
 from goodgain.cli.systems import Reading, bounds_option, check_plot, open_systems, rows_option, runs_argument
 from goodgain.cli.tables import format_signature
@@ -43,6 +43,7 @@ def compare_options(command: Command) -> Command:
         click.option(
             "-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'."
         ),
+        rel_option,
         click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs."),
         click.option(
             "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
@@ -71,6 +72,7 @@ def compare_files(
     *,
     measures: Sequence[str],
     required: Sequence[str],
+    rel: float | None,
     baseline: str | None,
     output_format: str,
     places: int,
@@ -82,12 +84,13 @@ def compare_files(
 ) -> None:
     """Compare runs given as files; settings are those of `goodgain.compare`."""
     check_plot(plot, qrels, runs)
-    lines = [parse_requirement(text) for text in required]
+    lines = [parse_requirement(text, rel=rel) for text in required]
     judged, systems = open_systems(qrels, runs, reading)
     comparison = compare(
         judged,
         systems,
         [*measures, *(line.measure for line in lines)],
+        rel=rel,
         baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
         columns=reading.columns,
         **settings,

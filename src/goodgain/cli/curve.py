@@ -20,6 +20,7 @@ from goodgain.cli.options import (
     places_option,
     plot_option,
     qrels_argument,
+    rel_option,
     spreadsheet_option,
 )
 from goodgain.cli.systems import check_plot, open_systems, reading_of, rows_option, runs_argument
@@ -40,6 +41,7 @@ __all__ = ["curve"]
 @click.option(
     "-m", "--measure", "measures", multiple=True, required=True, help="One of ours, or several, without @: -m 'CG SRE'."
 )
+@rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one that any query has.")
 @places_option("Decimals in a table.")
 @click.option(
@@ -62,6 +64,7 @@ def curve(
     qrels: str,
     runs: tuple[str, ...],
     measures: tuple[str, ...],
+    rel: float | None,
     upto: int | None,
     places: int,
     resamples: int,
@@ -82,7 +85,7 @@ def curve(
     reading = reading_of(options)
     judged, systems = open_systems(qrels, runs, reading)
     frame = goodgain.curve(
-        judged, systems, measures, upto=upto, seed=seed, resamples=resamples, columns=reading.columns
+        judged, systems, measures, rel=rel, upto=upto, seed=seed, resamples=resamples, columns=reading.columns
     )
     if output_format == "table":
         _print_tables(frame, rows=rows, places=places)

@@ -62,13 +62,14 @@ def run_to_end(program: Callable[[], object]) -> int:
 
 def _check_environment() -> None:
     """Raise `InputError` for a number of threads with which Polars ends the process when it begins, or the machine stops."""
-    value = os.environ.get(_THREADS, "")
-    if not value:  # Polars ignores an empty one
+    value = os.environ.get(_THREADS)
+    if value is None:
         return
     try:
         threads = int(value)
     except ValueError:
-        return  # Polars ignores what is not a number, too
+        del os.environ[_THREADS]  # nothing, or no number: Polars 2 passes over it, and Polars 1 fails
+        return
     if not 1 <= threads <= _MOST_THREADS:
         raise InputError(
             f"{_THREADS}={value[:80]}: set it to a number of threads from 1 to {_MOST_THREADS:,}, or remove it"
@@ -79,7 +80,7 @@ def _explain(error: BaseException) -> tuple[int, str]:
     """Return the exit status and the sentence for an error; an empty one where nobody is left to read it."""
     match error:
         case GoodgainError():
-            return 2, " ".join(str(error).split())
+            return error.exit_status, " ".join(str(error).split())
         case click.ClickException():
             return 2, f"{error.format_message()} (see goodgain --help)"
         case KeyboardInterrupt() | click.Abort():

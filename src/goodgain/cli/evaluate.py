@@ -21,16 +21,18 @@ from goodgain.cli.options import (
     output_format_option,
     places_option,
     qrels_argument,
+    rel_option,
 )
 from goodgain.cli.systems import bounds_option, open_systems, reading_of, rows_option
 from goodgain.cli.tables import Value, format_signature, print_values
 from goodgain.counting.coverage import LOW_COVERAGE, list_shares
 from goodgain.errors import InputError, NoticesOfSystems
-from goodgain.evaluation import Scores, score_run, warn_of_labels
+from goodgain.evaluation import Scores, score_run
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import parse_measures
 from goodgain.measures.ranked import find_declaration
 from goodgain.measures.scores import MEANS
+from goodgain.measures.thresholds import warn_of_labels
 
 __all__ = ["evaluate"]
 
@@ -50,6 +52,7 @@ __all__ = ["evaluate"]
     multiple=True,
     help="A measure, or several; then all arguments after QRELS are runs, and NAME=RUN names a system.",
 )
+@rel_option
 @click.option("-q", "--by_query", is_flag=True, help="Print the values of each query too.")
 @click.option("-n", "--no_summary", is_flag=True, help="With -q: leave out the rows of all queries.")
 @places_option("Decimals; -1 for full precision.")
@@ -73,6 +76,7 @@ def evaluate(
     qrels: str,
     arguments: tuple[str, ...],
     measures: tuple[str, ...],
+    rel: float | None,
     by_query: bool,
     no_summary: bool,
     places: int,
@@ -97,10 +101,10 @@ def evaluate(
     named = bool(measures)
     if not named and len(arguments) < 2:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
-    asked = parse_measures(measures or arguments[1:])
+    asked = parse_measures(measures or arguments[1:], rel=rel)
     reading = reading_of(options)
     judged, systems = open_systems(qrels, arguments if named else arguments[:1], reading)
-    warn_of_labels(judged, asked)
+    warn_of_labels(judged.frame, asked, rel=rel)
     several = len(systems) > 1
     scores: dict[str, Scores] = {}
     with NoticesOfSystems() as notices:

@@ -126,6 +126,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     from goodgain.labelling.batch_files import read_batch, write_batch
     from goodgain.labelling.calls import plan_calls
     from goodgain.labelling.journal import Journal
+    from goodgain.labelling.key import Key
     from goodgain.labelling.labels import check_samples, collect_grades, prepare_job, warn_of_family
     from goodgain.labelling.prompts import read_prompt
     from goodgain.labelling.requests import Parameters
@@ -135,6 +136,8 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         *(options[name] for name in ("model", "temperature", "max_output_tokens", "output_limit", "schema"))
     )
     check_samples(options["samples"], options["temperature"])
+    if options["write_batch"] is None and (options["audit"] is not None or not options["read_batch"]):
+        options["key"] = Key(options["key_variable"])
     prompt = read_prompt(options["prompt"])
     wanted, systems = _collect(sources, options)
     job = prepare_job(wanted, prompt, parameters, samples=options["samples"])
@@ -200,7 +203,7 @@ def _send(job: Job, parameters: Parameters, journal: Journal, options: dict[str,
     plan = plan_calls(job.requests, journal, retry_failed=options["retry"] is not None)
     endpoint = _open_endpoint(parameters, options) if plan.to_send else None
     _ask(plan, endpoint, options)
-    with _show_progress(len(plan.to_send), options["price"]) as report:
+    with _say_when_stopped(options["price"]), _show_progress(len(plan.to_send), options["price"]) as report:
         found = label_documents(plan, job, endpoint, journal, _make_limits(options), report=report)
     if found.done.stopped:
         print(f"{found.done.stopped}; grades not asked for: {found.not_sent:,}", file=sys.stderr)
@@ -221,7 +224,7 @@ def _audit(
     if plan.to_send:
         endpoint = _open_endpoint(parameters, options)
         _ask(plan, endpoint, options)
-        with _show_progress(len(plan.to_send), options["price"]) as report:
+        with _say_when_stopped(options["price"]), _show_progress(len(plan.to_send), options["price"]) as report:
             done = send_calls(plan, endpoint, journal, _make_limits(options), report=report)
         answers = done.answers
         _say_what_was_spent(done.spent, options["price"])
@@ -231,7 +234,7 @@ def _audit(
 def _open_endpoint(parameters: Parameters, options: dict[str, Any]) -> Endpoint:
     from goodgain.labelling.endpoint import Endpoint
 
-    return Endpoint(options["base_url"], parameters, timeout=options["timeout"], key_variable=options["key_variable"])
+    return Endpoint(options["base_url"], parameters, options["key"], timeout=options["timeout"])
 
 
 def _make_limits(options: dict[str, Any]) -> Limits:
@@ -282,6 +285,18 @@ def _show_progress(calls: int, price: tuple[float, float] | None) -> Iterator[Ca
             progress.update(task, advance=1, description=f"{told}; tokens: {tokens:,}{_tell_cost(spent, price)}")
 
         yield report
+
+
+@contextmanager
+def _say_when_stopped(price: tuple[float, float] | None) -> Iterator[None]:
+    """Say what was spent before the endpoint stopped the job."""
+    from goodgain.labelling.endpoint import StoppedError
+
+    try:
+        yield
+    except StoppedError as error:
+        _say_what_was_spent(error.spent, price)
+        raise
 
 
 def _say_what_was_spent(spent: Spent, price: tuple[float, float] | None) -> None:

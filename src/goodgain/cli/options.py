@@ -24,6 +24,7 @@ __all__ = [
     "places_option",
     "plot_option",
     "qrels_argument",
+    "rel_option",
     "run_argument",
     "spreadsheet_option",
 ]
@@ -38,6 +39,12 @@ order_option = click.option(
     default="seen",
     show_default=True,
     help="How classic measures get one ranking from several iterations.",
+)
+rel_option = click.option(
+    "--rel",
+    type=float,
+    metavar="LABEL",
+    help="The smallest good label, for measures of ours that name none: 1 where labels are 0 and 1.  [default: 2]",
 )
 labels_option = click.option(
     "--labels", type=click.Choice(["iteration"]), help="Read column 2 of the qrels as the iteration a label holds for."

@@ -28,6 +28,7 @@ from goodgain.cli.options import (
     order_option,
     output_format_option,
     qrels_argument,
+    rel_option,
     run_argument,
     spreadsheet_option,
 )
@@ -64,7 +65,7 @@ def program() -> None:
 @qrels_argument
 @run_argument
 @click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
-@click.option("--rel", type=float, default=2, show_default=True, help="The smallest good label.")
+@rel_option
 @output_format_option("table", "csv", "jsonl", "parquet")
 @spreadsheet_option
 @gaps_options
@@ -75,7 +76,7 @@ def ledger(
     qrels: str,
     run: str,
     measures: tuple[str, ...],
-    rel: float,
+    rel: float | None,
     output_format: str,
     spreadsheet: bool,
     gaps: str,

@@ -55,7 +55,7 @@ def _read_whole(run: Run | RunFile) -> Run:
     if isinstance(run, Run):
         return run
     rows = [block.run.rows for block in run.blocks()]
-    return Run(pl.concat(rows), name=None, has_iterations=run.has_iterations)
+    return Run(pl.concat(rows))
 
 
 def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl.DataFrame:

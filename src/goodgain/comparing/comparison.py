@@ -35,7 +35,7 @@ from goodgain.comparing.shared_queries import SystemQueries, describe_shared_que
 from goodgain.comparing.significance import Matrix
 from goodgain.comparing.tables import render_on_terminal, write_comparison
 from goodgain.errors import InputError, NoticesOfSystems, notice
-from goodgain.evaluation import Scores, score_run, warn_of_labels
+from goodgain.evaluation import Scores, score_run
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
@@ -44,6 +44,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.ranked import find_direction
+from goodgain.measures.thresholds import warn_of_labels
 
 __all__ = ["Comparison", "compare"]
 
@@ -115,6 +116,7 @@ def compare(
     systems: Mapping[str, Any],
     measures: Measures,
     *,
+    rel: float | None = None,
     baseline: str | None = None,
     against: str | None = None,
     iterations: int | None = None,
@@ -133,6 +135,7 @@ def compare(
         systems: name -> what `read_run` takes; two or more.
         measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
             only a host knows is better when higher.
+        rel: the smallest good label, for measures of ours that name none; None leaves it at 2.
         baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
         against: `previous` compares each system with the one before it alone, as the stages of a pipeline are; Holm's
             correction is then over these pairs.
@@ -161,7 +164,7 @@ def compare(
 
     >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
     >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
-    >>> found = compare(qrels, {"old": old, "new": new}, "SRE@1")
+    >>> found = compare(qrels, {"old": old, "new": new}, "RR")
     >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
     [('new', 'old', 1.0, 6, 0.03125, 'better')]
     """
@@ -170,11 +173,13 @@ def compare(
     _check_baseline(baseline, names)
     pairs = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
-    asked = _add_fixed_iterations(parse_measures(measures), iterations)
+    asked = _add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     judged = load_qrels(qrels, columns=columns)
-    warn_of_labels(judged, asked)
+    warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores, reaches = _score_systems(runs, judged, needed, columns, order=order, provider=provider, bounds=bounds)
+    scores, reaches = _score_systems(
+        runs, judged, needed, asked, columns, order=order, provider=provider, bounds=bounds
+    )
     few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})
     full = build_matrices(scores, needed)
     matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
@@ -241,6 +246,7 @@ def _score_systems(
     runs: Mapping[str, Any],
     qrels: Qrels,
     measures: list[ir_measures.Measure],
+    asked: list[ir_measures.Measure],
     columns: Columns | None,
     *,
     order: str,
@@ -248,6 +254,7 @@ def _score_systems(
     bounds: bool,
 ) -> tuple[dict[str, Scores], dict[str, Reach]]:
     """Return the scores of each system, and with bounds what its unjudged results could add to them."""
+    unasked = [measure for measure in measures if measure not in asked]
     scores: dict[str, Scores] = {}
     reaches: dict[str, Reach] = {}
     with NoticesOfSystems() as notices:
@@ -255,7 +262,14 @@ def _score_systems(
             with notices.of(name):
                 searched, judged = open_run_and_qrels(qrels, run, columns=columns)
                 scores[name] = score_run(
-                    judged, searched, measures, order=order, provider=provider, bounds=bounds, low=False
+                    judged,
+                    searched,
+                    measures,
+                    order=order,
+                    provider=provider,
+                    bounds=bounds,
+                    low=False,
+                    unasked=unasked,
                 )
                 if bounds:
                     reaches[name] = find_reach(scores[name], searched, judged, measures, order=order)

@@ -91,8 +91,10 @@ class Outcome:
         return f"{line} has {self.value:.4f}, {way}{against}; {significant} ({belief}{doubt})"
 
 
-def parse_requirement(text: str) -> Requirement:
+def parse_requirement(text: str, *, rel: float | None = None) -> Requirement:
     """Return the requirement that a line such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline` means.
+
+    `rel` is the threshold that the comparison is made with.
 
     Raises:
         InputError: the line has another form.
@@ -111,7 +113,7 @@ def parse_requirement(text: str) -> Requirement:
         found = None
     if found is None or (number is not None and not math.isfinite(number)):
         raise InputError(f"{text!r} is not a requirement; write one such as 'SRR@3<=0.3' or 'SRE@3>=baseline'")
-    return Requirement(text, parse_measure(found["measure"].strip()), found["sign"], number)
+    return Requirement(text, parse_measure(found["measure"].strip(), rel=rel), found["sign"], number)
 
 
 def check_requirements(comparison: Comparison, requirements: Iterable[Requirement]) -> list[Outcome]:

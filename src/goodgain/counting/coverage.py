@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
+from goodgain.formats.run import AnyRun, warn_of_missing_iterations
 
 __all__ = [
     "COVERAGE",
@@ -20,9 +21,7 @@ __all__ = [
     "measure_coverage",
     "share_of_smaller",
     "warn_if_few_shared",
-    "warn_if_labels_exceed_scale",
     "warn_if_misleading",
-    "warn_if_no_label_reaches",
     "warn_of_queries",
 ]
 
@@ -45,9 +44,6 @@ _EXAMPLES = 3
 
 #: Iterations whose coverage a notice lists.
 _LISTED = 10
-
-#: The largest label of the scale for which the guideline gives its threshold.
-_LARGEST_LABEL = 4
 
 
 class Coverage(NamedTuple):
@@ -93,6 +89,11 @@ class Coverage(NamedTuple):
         """The lowest number of an iteration in the run; None for an empty run."""
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
+
+    @property
+    def has_one_number(self) -> bool:
+        """Whether all rows of the run have one number, and not that of a first iteration."""
+        return self.lowest is not None and self.lowest == self.numbering.get_column("highest").max() != 1
 
     @property
     def renumbered(self) -> int:
@@ -141,31 +142,6 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
         examples=(sorted(run_examples)[:_EXAMPLES], sorted(qrels_examples)[:_EXAMPLES]),
         by_iteration=_sum_iterations(pl.concat([coverage.by_iteration for coverage in coverages])),
     )
-
-
-def warn_if_no_label_reaches(qrels: pl.DataFrame, rels: Iterable[float]) -> None:
-    """Give one notice of the thresholds that no label reaches: then no document is good, and nothing can be found."""
-    largest: Any = qrels.get_column("relevance").max()
-    beyond = sorted({rel for rel in rels if rel > largest})
-    if not beyond:
-        return
-    within_reach = 1 if largest >= 1 else largest
-    remedy = f"ask for a lower one, as in CG(rel={within_reach:g})" if largest > 0 else "check the labels"
-    notice(
-        f"no label of the qrels reaches {' or '.join(f'rel={rel:g}' for rel in beyond)} (the largest is {largest:g}), so no "
-        "document is good: CG, SRE and the like are 0, and IterationsForAllGoodResults is 0, its best value; "
-        f"{remedy}"
-    )
-
-
-def warn_if_labels_exceed_scale(qrels: pl.DataFrame, rel: float) -> None:
-    """Give a notice where labels are on another scale than the one for which a default threshold was chosen."""
-    largest: Any = qrels.get_column("relevance").max()
-    if largest > _LARGEST_LABEL:
-        notice(
-            f"labels go up to {largest:g}, and rel={rel:g} is the default for labels from 0 to {_LARGEST_LABEL}: say which "
-            f"labels are good, as in CG(rel={largest / 2:g})"
-        )
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
@@ -220,8 +196,19 @@ def warn_of_queries(run_ids: pl.Series, qrels_ids: pl.Series) -> None:
     warn_if_few_shared(len(run_ids), len(qrels_ids), int(is_judged.sum()), (examples[0], examples[1]))
 
 
-def warn_if_misleading(coverage: Coverage, *, labels: str | None, low: bool = True) -> None:
-    """Give a notice where values mean less than they seem to; `low=False` leaves that of a low coverage to the caller."""
+def warn_if_misleading(
+    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: AnyRun | None = None
+) -> None:
+    """Give a notice where values mean less than they seem to.
+
+    Args:
+        coverage: that of the run.
+        labels: as in `Counts`.
+        low: False leaves the notice of a low coverage to the caller.
+        iterated: the run, where measures of iterations are asked of it.
+    """
+    if iterated is not None and coverage.searched and (not iterated.has_iterations or coverage.has_one_number):
+        warn_of_missing_iterations(iterated)
     if coverage.renumbered:
         notice(
             f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "

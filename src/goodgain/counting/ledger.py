@@ -35,7 +35,8 @@ class Counts(NamedTuple):
         ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged; iterations are 1..N, those of a
             query together and in order.
         pools: one row per query of the qrels: N, GoodPool, GainPool.
-        numbering: lowest, is_dense, queries: how many queries begin at which number, with or without gaps after it.
+        numbering: lowest, is_dense, queries, highest: how many queries begin at which number, with or without gaps after
+            it, and the highest number of any of them.
     """
 
     ledger: pl.DataFrame
@@ -122,7 +123,9 @@ def tally_first_occurrences(
     of, label = group[is_judged], relevance.drop_nulls().to_numpy()
 
     def add_up(rows: Any, values: Any) -> Any:
-        return np.bincount(of[rows], values[rows], minlength=number).astype(np.float64)  # whole numbers if there are no rows
+        return np.bincount(of[rows], values[rows], minlength=number).astype(
+            np.float64
+        )  # whole numbers if there are no rows
 
     whole = np.floor(label / unit) * unit if unit else label
     found = np.bincount(group, minlength=number)
@@ -200,7 +203,7 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
     """Make ledger and pools from a tally and `count_pools`, with the iterations of a query numbered 1..N."""
     numbered = _number_densely(tallied)
     queries = _queries(numbered)
-    numbering = queries.group_by("lowest", "is_dense").agg(queries=pl.len())
+    numbering = queries.group_by("lowest", "is_dense").agg(pl.col("highest").max(), queries=pl.len())
     pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left").with_columns(
         pl.col("N").fill_null(0)
     )
@@ -241,14 +244,14 @@ def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, N, lowest (its first number), is_dense (whether its numbers have no gap)."""
+    """Return query_id, N, lowest and highest (its first and last number), is_dense (whether its numbers have no gap)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)
     queries = first.select("query_id", "row", N=end - pl.col("row"), lowest="number")
     highest = numbered.get_column("number").gather(queries.get_column("row") + queries.get_column("N") - 1)
     is_dense = highest - queries.get_column("lowest") + 1 == queries.get_column("N")
-    return queries.select("query_id", "N", "lowest", is_dense.alias("is_dense"))
+    return queries.select("query_id", "N", "lowest", highest=highest, is_dense=is_dense)
 
 
 def _ledger_for(numbered: pl.DataFrame, k: int) -> pl.DataFrame:

@@ -9,7 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import BLANKS, EMPTY_DOC
 
 __all__ = ["OF_RUNS", "RUN_ORDER", "SCOPES", "has_only_ids", "read_rows"]
 
@@ -88,8 +88,9 @@ def _add_missing_columns(rows: pl.DataFrame) -> pl.DataFrame:
         for name in RUN_ORDER
     }
     bags = {name: pl.col(name) if name in rows.columns else pl.lit(None) for name in ("ids", "fields")}
+    doc_id = pl.col("doc_id").str.strip_chars(BLANKS)
     return rows.select(**texts, **numbers, **bags).with_columns(
-        doc_id=pl.when(pl.col("doc_id").str.strip_chars() != EMPTY_DOC).then(pl.col("doc_id").str.strip_chars())
+        doc_id=pl.when(~doc_id.is_in(["", EMPTY_DOC])).then(doc_id)
     )
 
 
@@ -97,7 +98,7 @@ def _make_text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     if name not in rows.columns:
         return pl.lit(None, pl.String)
     text = pl.col(name).cast(pl.String)
-    return text if name in OF_RUNS else pl.when(text.str.contains(r"\S")).then(text)
+    return text if name in (*OF_RUNS, "doc_id") else pl.when(text.str.contains(r"\S")).then(text)
 
 
 def _add_scope(rows: pl.DataFrame, apart: list[str], *, only_ids: bool) -> pl.DataFrame:

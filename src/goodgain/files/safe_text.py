@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from goodgain.errors import notice
+from goodgain.errors import InputError, notice
 
-__all__ = ["escape_columns", "escape_controls", "guard_formulas", "unguard_ids"]
+__all__ = ["GUARDED", "check_name", "escape_columns", "escape_controls", "guard_formulas", "unguard_ids"]
 
 #: Signs with which Excel and its like take a cell for a formula, also behind a tab or a line feed.
 _FORMULA = r"^'*[=+\-@\t\r\n]"
 #: One of the apostrophes that `guard_formulas` writes, and what follows it.
-_GUARDED = r"^'('*[=+\-@\t\r\n])"
+GUARDED = r"^'('*[=+\-@\t\r\n])"
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
@@ -27,6 +27,25 @@ def escape_controls(text: str, *, keep: str = "") -> str:
     return "".join(sign if sign.isprintable() or sign in keep else repr(sign)[1:-1] for sign in text)
 
 
+def check_name(name: str, what: str) -> str:
+    """Return a name that the user gave, if a table can hold it: a frame turns half a character into another sign, or fails.
+
+    Args:
+        name: the name.
+        what: what it names, for the error.
+
+    Raises:
+        InputError: it has half a character (a lone surrogate).
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"the {what} '{escape_controls(name)}' has half a character (a lone surrogate) in its name; rename it"
+        ) from None
+    return name
+
+
 def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a frame whose texts, and the names of whose columns, can be printed on a terminal."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
@@ -34,16 +53,16 @@ def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
     return shown.rename({name: escape_controls(name) for name in frame.columns})
 
 
-def guard_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+def guard_formulas(frame: pl.DataFrame, begin: str = _FORMULA) -> pl.DataFrame:
     """Return a frame in which texts that a spreadsheet takes for formulas begin with an apostrophe, which makes them text.
 
-    `unguard_ids` takes it off again.
+    `unguard_ids` takes it off again. With `begin=GUARDED` only texts get one from which that would take one off.
 
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1"], "score": [-1.0, 2.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0)]
     """
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    guarded = [pl.when(pl.col(name).str.contains(_FORMULA)).then("'" + pl.col(name)).otherwise(name) for name in texts]
+    guarded = [pl.when(pl.col(name).str.contains(begin)).then("'" + pl.col(name)).otherwise(name) for name in texts]
     return frame.with_columns(value.alias(name) for name, value in zip(texts, guarded, strict=True))
 
 
@@ -54,7 +73,7 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     >>> unguard_ids(frame, ["doc_id"], "sheet.csv").rows()
     [('d1',), ("'d2",)]
     """
-    texts = frame.select(pl.col(columns).str.replace(_GUARDED, "${1}"))
+    texts = frame.select(pl.col(columns).str.replace(GUARDED, "${1}"))
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
         notice(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,12 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.cells import read_cells
 from goodgain.files.containers import read_container
-from goodgain.files.content import read_bytes
+from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, plain_name
+from goodgain.schema import BLANKS
 
 __all__ = ["check_text", "read_table"]
 
@@ -35,11 +36,11 @@ def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, 
     suffix = Path(plain_name(path.name)).suffix.lower()
     try:
         if suffix == ".tsv" and not columns:
-            return pl.read_csv(io.BytesIO(read_bytes(path).data), separator="\t", infer_schema=False)
+            return _read_csv(path, "\t")
         if suffix == ".tsv":
             return _read_tab_separated(bytes(read_bytes(path).data), columns, path)
         if suffix == ".csv":
-            return pl.read_csv(io.BytesIO(read_bytes(path).data), infer_schema=False)
+            return _read_csv(path, ",")
         if container(path) == "jsonl":
             return _read_json_lines(path, [*columns, *others])
         if container(path) == "parquet":
@@ -50,11 +51,18 @@ def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, 
     raise InputError(f"{path}: a table of texts ends in .tsv, .csv, .jsonl or .parquet; rename or convert the file")
 
 
+def _read_csv(path: Path, separator: str) -> pl.DataFrame:
+    names, frame, _ = read_cells(read_lines(path), separator, path, errors=None)
+    frame.columns = names
+    return frame
+
+
 def _read_tab_separated(content: bytes, columns: tuple[str, ...], path: Path) -> pl.DataFrame:
     rows = []
     for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
         fields = line.rstrip("\r").split("\t")
-        if not line.strip() or (number == 1 and fields[0] == columns[0]):
+        fields[0] = fields[0].strip(BLANKS)
+        if not line.strip(BLANKS) or (number == 1 and fields[0] == columns[0]):
             continue
         if not 2 <= len(fields) <= len(columns):
             raise InputError(

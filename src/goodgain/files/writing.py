@@ -6,6 +6,7 @@ import errno
 import gzip
 import os
 import re
+import secrets
 import stat
 import sys
 import tempfile
@@ -98,12 +99,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
                 yield out
             return
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
-        part = Path(name)
+        old_mode = _mode_of(target)
+        part = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
+        opened = _create(part, 0o666 if old_mode is None else old_mode)
         try:
-            with os.fdopen(handle, "wb") as raw, _compress(raw, target.suffix.lower()) as out:
+            with opened as raw, _compress(raw, target.suffix.lower()) as out:
                 yield out
-            part.chmod(_default_mode(target))
+            if old_mode is not None:
+                part.chmod(old_mode)
             part.replace(target)
         except BaseException:
             with suppress(FileNotFoundError):
@@ -205,10 +208,13 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
         yield raw
 
 
-def _default_mode(path: Path) -> int:
-    """Return the permissions that open(path, "w") would give: those of the old file, or what the umask leaves."""
+def _mode_of(path: Path) -> int | None:
+    """Return the permissions of a file; None where there is none yet."""
     with suppress(FileNotFoundError):
         return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    return None
+
+
+def _create(path: Path, mode: int) -> IO[bytes]:
+    """Create a file with these permissions, less what the umask takes: only the kernel knows it without changing it."""
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import narwhals as nw
 
 from goodgain.errors import InputError, notice
+from goodgain.files.row_origins import RowSource, SkippedRows, quote
 from goodgain.formats.frames import Frame
-from goodgain.formats.row_origins import RowSource, quote
-from goodgain.formats.skipped import SkippedRows, leave_out_rows
 from goodgain.ranking.engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS, Table
 
-__all__ = ["UnnamedRows", "check_rows", "check_tags", "find_unnamed_rows", "warn_of_unnamed_rows"]
+__all__ = ["UnnamedRows", "check_rows", "check_tags", "find_unnamed_rows", "leave_out_rows", "warn_of_unnamed_rows"]
 
 
 class UnnamedRows(NamedTuple):
@@ -179,3 +178,20 @@ def check_tags(frame: Frame, rows: RowSource) -> None:
         f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row; "
         "a run is one system: give each system a file of its own"
     )
+
+
+def leave_out_rows(
+    frame: nw.LazyFrame[Any], wrong: nw.Expr, *, label: str, what: Callable[[nw.DataFrame[Any]], str]
+) -> nw.LazyFrame[Any]:
+    """Leave bad rows out of a lazy frame.
+
+    One notice says how many, and shows one of them: rows of a lazy frame have no numbers that could be named.
+    """
+    bad = frame.filter(wrong)
+    one: nw.DataFrame[Any] = nw.from_native(collect(bad.head(1)))
+    if not len(one):
+        return frame
+    count = collect(bad.select(nw.len())).item()
+    example = f"{quote(str(one.rows(named=True)[0]))} {what(one)}"
+    notice(f"{label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {example}")
+    return frame.filter(~wrong)

@@ -10,8 +10,8 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.row_origins import FrameRows, RowSource
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
-from goodgain.formats.row_origins import FrameRows, RowSource
 from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS, Table
 

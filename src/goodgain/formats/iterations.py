@@ -9,9 +9,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.row_origins import RowSource, SkippedRows
+from goodgain.formats.checks import leave_out_rows
 from goodgain.formats.frames import Frame
-from goodgain.formats.row_origins import RowSource
-from goodgain.formats.skipped import SkippedRows, leave_out_rows
 from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
@@ -37,8 +37,10 @@ _LARGEST_GAP = 10_000
 _MOST_MISSING, _MOST_MISSING_EACH = 5_000_000, 10
 
 
-def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource]:
+def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
     """Make the column `iteration` Int64: numbers as they stand, one word for a whole query as `first`.
+
+    The third value returned is whether any query has numbers.
 
     With `errors="skip"` rows of an iterated query whose column 2 is not a number are left out instead; which of two words
     is right cannot be known, and stays an error.
@@ -50,10 +52,10 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
         frame = frame.with_columns(nw.col("iteration").cast(nw.Int64))
         least = _collect(frame.select(nw.col("iteration").min())).item()
         if least is None or least >= 0:
-            return frame, rows
+            return frame, rows, True
         frame = frame.with_columns(nw.col("iteration").cast(nw.String))
     whole = nw.col("iteration").str.contains(_WHOLE)
-    queries = (
+    queries = _collect(
         frame.with_columns(whole.cast(nw.Int64).alias("whole"))
         .group_by("query_id")
         .agg(
@@ -62,7 +64,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
             nw.col("whole").max().alias("any_number"),
         )
     )
-    mixed = _collect(queries.filter((nw.col("values") > 1) & (nw.col("all_numbers") == 0)).sort("query_id"))
+    mixed = queries.filter((nw.col("values") > 1) & (nw.col("all_numbers") == 0)).sort("query_id")
     if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
         frame, rows = _leave_out_words(frame, rows, mixed.get_column("query_id").to_list())
     elif len(mixed):
@@ -70,7 +72,8 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     numbers = (
         nw.when(whole).then(nw.col("iteration")).otherwise(nw.lit(str(first))).str.replace_all("+", "", literal=True)
     )
-    return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows
+    has_numbers = queries.get_column("any_number").max() == 1
+    return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows, has_numbers
 
 
 def _collect(frame: Frame) -> nw.DataFrame[Any]:

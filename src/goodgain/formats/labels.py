@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.formats.row_origins import RowSource
+from goodgain.files.row_origins import RowSource
 from goodgain.schema import EMPTY_DOC
 
 __all__ = [

@@ -19,6 +19,7 @@ from goodgain.files.content import read_bytes
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, make_path, stem
+from goodgain.files.row_origins import RowSource, check_errors_option, number_lines, number_rows, quote
 from goodgain.formats.checks import check_rows
 from goodgain.formats.column_names import (
     Columns,
@@ -41,8 +42,6 @@ from goodgain.formats.labels import (
     keep_one_label_per_iteration,
     keep_whole_labels,
 )
-from goodgain.formats.row_origins import RowSource, number_lines, number_rows, quote
-from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_file
 from goodgain.formats.text import QRELS_TEXT
 from goodgain.ranking.engines import collect

@@ -15,6 +15,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, make_path, stem
+from goodgain.files.row_origins import check_errors_option
 from goodgain.formats.checks import UnnamedRows, check_rows, check_tags, find_unnamed_rows, warn_of_unnamed_rows
 from goodgain.formats.column_names import (
     Columns,
@@ -26,7 +27,6 @@ from goodgain.formats.column_names import (
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
-from goodgain.formats.skipped import check_errors_option
 from goodgain.formats.tables import read_file
 from goodgain.ranking.engines import collect, to_lazy
 from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
@@ -35,6 +35,7 @@ from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sor
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [
+    "AnyRun",
     "Run",
     "ScoredDoc",
     "check_run_options",
@@ -52,8 +53,8 @@ __all__ = [
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
 _NO_ITERATIONS = (
-    "no iterations in this run: read it with goodgain.read_run, or, where a column of another name numbers them, pass "
-    "columns={'that name': 'iteration'}"
+    "no iterations in this run: column 2 (iteration) is missing or the same in all rows, so each query counts as one search. "
+    "Number the searches there (goodgain.read_run keeps the numbers), or leave out measures of iterations."
 )
 
 
@@ -75,7 +76,7 @@ class Run(PandasFacade):
         frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag where known); a Polars frame, or the
             lazy frame it was made from.
         name: the system, by the file's stem; None for frames.
-        has_iterations: False where the source had no column of iterations.
+        has_iterations: False where no row of the source has a number as its iteration.
         likely_iteration: a column of the source that looks like the iteration, where none was one.
         renamed: the columns of the source that `columns=` renamed.
         warned: notices that were given about this run, so that none is given twice.
@@ -231,8 +232,14 @@ def load_run(
     return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
 
-class _MayLackIterations(Protocol):
+class AnyRun(Protocol):
     """A run, eager or in batches."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def has_iterations(self) -> bool: ...
 
     @property
     def likely_iteration(self) -> str | None: ...
@@ -241,23 +248,23 @@ class _MayLackIterations(Protocol):
     def warned(self) -> set[str]: ...
 
 
-def warn_of_missing_iterations(run: _MayLackIterations) -> None:
+def warn_of_missing_iterations(run: AnyRun) -> None:
     """Give the notice that a run has no iterations where it needs them, once for each run."""
-    warn_once(run, _NO_ITERATIONS)
+    warn_once(run, _NO_ITERATIONS, about=run.name)
 
 
-def warn_of_likely_iteration(run: _MayLackIterations) -> None:
+def warn_of_likely_iteration(run: AnyRun) -> None:
     """Give a notice if a column of the run looks like the iteration and was not read as it, once for each run."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
         warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
 
 
-def warn_once(run: _MayLackIterations, text: str) -> None:
+def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
     """Give a notice unless it was given about this run before: reading and scoring may both find the same thing."""
     if text not in run.warned:
         run.warned.add(text)
-        notice(text)
+        notice(text, about=about)
 
 
 def describe_likely_iteration(column: str) -> str:
@@ -289,10 +296,11 @@ def make_run(
         frame = cast_columns(frame, RUN)
         unnamed = find_unnamed_rows(frame, rows)
         frame, rows = check_rows(frame, rows, RUN, errors=errors)
-    has_iterations = "iteration" in columns
-    if not has_iterations:
+    has_column = "iteration" in columns
+    if not has_column:
         frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
-    frame, rows = number_iterations(frame, rows, first=first, errors=errors)
+    frame, rows, has_numbers = number_iterations(frame, rows, first=first, errors=errors)
+    has_iterations = has_column and has_numbers
     if "tag" in columns:
         check_tags(frame, rows)
     frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
@@ -312,7 +320,7 @@ def make_run(
         warn_of_unnamed_rows(rows.label, [unnamed])
     if is_empty and not is_part:
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_iterations and not is_part and found.likely_iteration is None and has_repeats(run.frame):
+    if not has_column and not is_part and found.likely_iteration is None and has_repeats(run.frame):
         warn_of_missing_iterations(run)
     return run
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goodgain.errors import InputError
+from goodgain.files.safe_text import check_name
 
 __all__ = ["check_systems"]
 
@@ -18,11 +19,11 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
         least: how many systems there have to be.
 
     Raises:
-        InputError: the runs have no names, two have the same, or there are too few.
+        InputError: the runs have no names, or one that is no text, two have the same, or there are too few.
     """
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
-    named = {str(name): run for name, run in systems.items()}
+    named = {check_name(str(name), "system"): run for name, run in systems.items()}
     if len(named) < len(systems):
         raise InputError("two systems have the same name once it is text; give each a name of its own")
     if len(named) < least:

@@ -13,11 +13,10 @@ from goodgain.errors import InputError
 from goodgain.files.containers import RowFrames, read_container
 from goodgain.files.content import Content, read_bytes, read_lines
 from goodgain.files.opening import container
+from goodgain.files.row_origins import FrameRows, SkippedRows, number_lines, quote
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.formats.delimited import find_header, read_delimited
 from goodgain.formats.frames import OpenFrame, open_frame
-from goodgain.formats.row_origins import FrameRows, number_lines, quote
-from goodgain.formats.skipped import SkippedRows
 from goodgain.formats.text import QRELS_TEXT, RUN_TEXT, read_text, warn_of_passed_over
 from goodgain.schema import QRELS, Table
 

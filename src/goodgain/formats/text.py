@@ -13,8 +13,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.containers import RowFrames
 from goodgain.files.content import Content
-from goodgain.formats.row_origins import COMMENT_BYTES, WHITE, TextLines, number_rows, quote
-from goodgain.formats.skipped import SkippedRows
+from goodgain.files.row_origins import COMMENT_BYTES, WHITE, SkippedRows, TextLines, number_rows, quote
 from goodgain.schema import COMMENT
 
 __all__ = [

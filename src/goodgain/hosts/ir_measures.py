@@ -14,14 +14,15 @@ from ir_measures.measures import registry
 from ir_measures.providers import Evaluator, FallbackProvider, Provider
 
 from goodgain.errors import notice
-from goodgain.evaluation import count_with_notices, score_good_gain, score_run, warn_of_labels
+from goodgain.evaluation import count_with_notices, score_run
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ranked import HOSTLESS_MEASURES
 from goodgain.measures.ranked_declaration import RankedMeasure
-from goodgain.measures.values import find_thresholds
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.values import final_values
 from goodgain.ranking.engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
@@ -86,9 +87,9 @@ class GoodgainEvaluator(Evaluator):
                 yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
     def _score_good_gain(self, run: Run) -> pl.DataFrame:
-        warn_of_labels(self._qrels, self._good_gain)
+        warn_of_labels(self._qrels.frame, self._good_gain, switch=None)
         counts = count_with_notices(self._qrels, run, find_thresholds(self._good_gain))
-        return score_good_gain(self._good_gain, run, counts)
+        return final_values(self._good_gain, counts)
 
 
 def _is_computed_here(measure: ir_measures.Measure) -> bool:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.evaluation import count_with_notices, score_good_gain, warn_of_labels
+from goodgain.evaluation import count_with_notices
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.frames import to_nested_dict
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.values import find_thresholds
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.values import final_values
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 
@@ -46,9 +47,10 @@ class RelevanceEvaluator:
         MeasureError: a measure of ours does not take its parameters.
         ValueError: pytrec_eval's own, for an unknown name.
 
-    >>> evaluator = RelevanceEvaluator({"q1": {"d1": 3}}, {"recip_rank", "sre", "cg_1"})
-    >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 2.0}})
-    {'q1': {'recip_rank': 0.5, 'cg_1': 3.0, 'sre': 0.5}}
+    >>> import polars as pl
+    >>> run = pl.DataFrame({"query_id": "q1", "iteration": [1, 2], "doc_id": ["d2", "d1"]})
+    >>> RelevanceEvaluator({"q1": {"d1": 3}}, {"recip_rank", "sre", "cg_1"}).evaluate(run)
+    {'q1': {'recip_rank': 0.5, 'cg_1': 0.0, 'sre': 0.5}}
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class RelevanceEvaluator:
     ) -> None:
         asked = sorted([measures] if isinstance(measures, str) else measures)
         self._qrels = read_qrels(query_relevance)
+        self._rel = rel
         self._ours = {name: measure for one in asked for name, measure in _parse_name(one, rel).items()}
         theirs = {one for one in asked if not _parse_name(one, rel)}
         self._theirs = None
@@ -92,9 +95,9 @@ class RelevanceEvaluator:
             values = self._theirs.evaluate(ranking)
         if self._ours:
             run, measures = read_run(source), list(self._ours.values())
-            warn_of_labels(self._qrels, measures)
+            warn_of_labels(self._qrels.frame, measures, rel=self._rel, switch="rel={:g}")
             counts = count_with_notices(self._qrels, run, find_thresholds(measures))
-            table = score_good_gain(measures, run, counts)
+            table = final_values(measures, counts)
             columns = [table.get_column(str(measure)).to_list() for measure in measures]
             for query_id, *row in zip(table.get_column("query_id").to_list(), *columns, strict=True):
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))

@@ -13,6 +13,7 @@ from goodgain.judging.aggregation import count_ties
 from goodgain.judging.coefficients import Matrix, gwet_ac, krippendorff_alpha, pair_kappa, quadratic_weights
 from goodgain.judging.grades import Grades, read_grades
 from goodgain.judging.scales import Scale, ScaleLike, find_scale
+from goodgain.measures.formula import divide_rows
 
 __all__ = ["Agreement", "agreement", "compute_agreement"]
 
@@ -78,7 +79,7 @@ def compute_agreement(grades: Grades, scale: Scale, *, names: bool) -> Agreement
         pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64),
         "grade",
     )
-    given = frame.filter(pl.col("grade").is_not_null())
+    given = frame.filter(pl.col("grade").is_not_null()).sort("document", "grade")  # so sums have the same digits always
     documents = frame.get_column("document").n_unique()
     confusion = _count_together(given)
     called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
@@ -112,7 +113,7 @@ def _count_patterns(given: pl.DataFrame, scale: Scale) -> tuple[Matrix, Matrix]:
     """Return how often documents have each grade of the scale, one row a pattern, and how many documents have each."""
     counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in scale.grades]
     by_document = given.group_by("document").agg(counts).drop("document")
-    patterns = by_document.group_by(by_document.columns, maintain_order=True).len("documents")
+    patterns = by_document.group_by(pl.all()).len("documents").sort(by_document.columns)
     return (
         patterns.drop("documents").cast(pl.Float64).to_numpy(),
         patterns.get_column("documents").cast(pl.Float64).to_numpy(),
@@ -129,12 +130,12 @@ def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.Dat
     )
     found = with_others.group_by("judge").agg(
         grades=pl.len().cast(pl.Int64),
-        coverage=pl.len() / documents,
-        leniency=pl.col("difference").mean(),
+        leniency=pl.col("difference").sort().mean(),
     )
     everyone = pl.DataFrame({"judge": range(judges)}, schema={"judge": pl.Int64})
-    return everyone.join(found, on="judge", how="left", maintain_order="left").with_columns(
-        pl.col("grades").fill_null(0), pl.col("coverage").fill_null(0.0)
+    grades = pl.col("grades").fill_null(0)
+    return everyone.join(found, on="judge", how="left", maintain_order="left").select(
+        "judge", grades, divide_rows(grades, documents).alias("coverage"), "leniency"
     )
 
 

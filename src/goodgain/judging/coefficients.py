@@ -5,6 +5,7 @@ Every category of a scale counts, also one that nobody gave. A coefficient that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,10 +34,10 @@ def pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
     """
     if not confusion.sum():
         return None
-    shares = confusion / confusion.sum()
-    apart = 1 - weights
-    expected = float((apart * np.outer(shares.sum(axis=1), shares.sum(axis=0))).sum())
-    return None if expected == 0 else 1 - float((apart * shares).sum()) / expected
+    documents, apart = confusion.sum(), 1 - weights
+    # Exact sums: the same whichever of the two judges comes first.
+    expected = math.fsum((apart * np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / documents).flat)
+    return None if expected == 0 else 1 - math.fsum((apart * confusion).flat) / expected
 
 
 def krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.cells import read_cells
 from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.opening import container, plain_name
+from goodgain.files.row_origins import FrameRows, RowSource
 from goodgain.files.safe_text import unguard_ids
-from goodgain.formats.delimited import check_texts, read_cells, separator_by_name
-from goodgain.formats.row_origins import FrameRows, RowSource
+from goodgain.formats.delimited import check_texts, separator_by_name
 from goodgain.formats.text import QRELS_TEXT, read_text
 from goodgain.judging.tool_exports import is_quepid_book, read_json_objects, read_quepid_book
 

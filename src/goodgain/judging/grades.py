@@ -15,9 +15,10 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.forks import check_fork
 from goodgain.files.opening import stem
+from goodgain.files.row_origins import FrameRows, RowSource, quote
+from goodgain.files.safe_text import check_name
 from goodgain.formats import Qrels
 from goodgain.formats.frames import open_frame
-from goodgain.formats.row_origins import FrameRows, RowSource, quote
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
 from goodgain.judging.scales import SCALES, Scale
 from goodgain.ranking.engines import collect
@@ -90,7 +91,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
     """Return the sources, each with the name of its judge where it does not have names of judges itself."""
     if isinstance(source, Mapping):
-        found = [(str(judge), one) for judge, one in source.items()]
+        found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:
         several = [source] if not isinstance(source, (list, tuple)) or hasattr(source, "_fields") else list(source)
         stems = Counter(stem(Path(one)) for one in several if isinstance(one, (str, os.PathLike)))

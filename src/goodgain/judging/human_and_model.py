@@ -11,15 +11,17 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.errors import InputError, MeasureError
-from goodgain.evaluation import evaluate
+from goodgain.batches.run_file import open_run_and_qrels
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems
+from goodgain.evaluation import score_run
+from goodgain.files.row_origins import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.row_origins import quote
 from goodgain.formats.systems import check_systems
 from goodgain.judging.pooling import pool
 from goodgain.measures.names import parse_measures
 from goodgain.measures.ranked import find_direction
+from goodgain.measures.thresholds import warn_of_labels
 
 __all__ = ["DifferenceEstimate", "OrderAgreement", "compare_orders", "compute_intervals", "estimate_difference"]
 
@@ -94,16 +96,16 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     if not shared:
         raise InputError("there is no query that both people and the model judged; give labels of the same queries")
     sign = -1 if find_direction(asked) == "down" else 1
-    means = pl.DataFrame(
-        [
+    with NoticesOfSystems() as notices:
+        rows = [
             {
                 "system": name,
-                "human": sign * _mean(_score(people, name, run, asked, shared)),
-                "model": sign * _mean(_score(machine, name, run, asked, shared)),
+                "human": sign * _mean(_score(people, name, run, asked, shared, notices)),
+                "model": sign * _mean(_score(machine, name, run, asked, shared, notices)),
             }
             for name, run in systems.items()
         ]
-    ).sort("human", "system", descending=[True, False])
+    means = pl.DataFrame(rows).sort("human", "system", descending=[True, False])
     top = means.head((means.height + 1) // 2)
     return OrderAgreement(
         means.with_columns(pl.col("human", "model") * sign),
@@ -151,8 +153,9 @@ def estimate_difference(
         )
     _check_pool(people, systems, judged)
     further = sorted(set(_list_queries(machine)) - set(_list_queries(people)))
-    by_people = _subtract(people, systems, asked, judged)
-    by_model = _subtract(machine, systems, asked, [*judged, *further])
+    with NoticesOfSystems() as notices:
+        by_people = _subtract(people, systems, asked, judged, notices)
+        by_model = _subtract(machine, systems, asked, [*judged, *further], notices)
     return compute_intervals(by_people, by_model[: len(judged)], by_model[len(judged) :], confidence=confidence)
 
 
@@ -210,13 +213,19 @@ def _check_confidence(confidence: Any) -> None:
         raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
 
 
-def _score(qrels: Qrels, name: str, run: Any, measure: ir_measures.Measure, queries: list[str]) -> list[float]:
+def _score(
+    qrels: Qrels, name: str, run: Any, measure: ir_measures.Measure, queries: list[str], notices: NoticesOfSystems
+) -> list[float]:
     """Return the value of each query.
 
     Raises:
         MeasureError: a query has none.
     """
-    values = dict(evaluate(qrels, run, [measure]).per_query.select("query_id", "value").iter_rows())
+    with notices.of(name):
+        searched, judged = open_run_and_qrels(qrels, run)
+        warn_of_labels(judged.frame, [measure], switch=None)
+        scores = score_run(judged, searched, [measure], order="seen", provider=None)
+    values = dict(scores.per_query.select("query_id", "value").iter_rows())
     for query in queries:
         if values[query] is None:
             raise MeasureError(
@@ -231,10 +240,14 @@ def _mean(values: list[float]) -> float:
 
 
 def _subtract(
-    qrels: Qrels, systems: Mapping[str, Any], measure: ir_measures.Measure, queries: list[str]
+    qrels: Qrels,
+    systems: Mapping[str, Any],
+    measure: ir_measures.Measure,
+    queries: list[str],
+    notices: NoticesOfSystems,
 ) -> np.ndarray[Any, Any]:
     """Return the value of the first system minus that of the second, for each query."""
-    one, other = (np.array(_score(qrels, name, run, measure, queries)) for name, run in systems.items())
+    one, other = (np.array(_score(qrels, name, run, measure, queries, notices)) for name, run in systems.items())
     differences: np.ndarray[Any, Any] = one - other
     return differences
 

@@ -16,7 +16,8 @@ from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.frames import write_frame
 from goodgain.files.opening import container, plain_name
-from goodgain.files.safe_text import guard_formulas
+from goodgain.files.row_origins import quote
+from goodgain.files.safe_text import GUARDED, guard_formulas
 from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
@@ -25,7 +26,7 @@ from goodgain.formats.systems import check_systems
 from goodgain.measures import MEASURES
 from goodgain.ranking.flattening import flatten_run
 from goodgain.ranking.positions import place_documents
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import BLANKS, EMPTY_DOC
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 
@@ -176,11 +177,23 @@ def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) 
 
     With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe; ids do then, too.
 
+    What `judge` reads of the sheet has the same ids.
+
     Raises:
-        InputError: the name ends otherwise, or the file cannot be written.
+        InputError: the name ends otherwise, CSV cannot hold an id, or the file cannot be written.
     """
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
         return
+    # An apostrophe that stands before a formula in an id gets another one always: judge takes one off.
+    guarded = guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[_KEY], GUARDED))
+    for name in _KEY:
+        ids = guarded.get_column(name)
+        lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
+        if len(lost):
+            raise InputError(
+                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed; choose a "
+                "name that ends in .jsonl"
+            )
     with atomic_write(path) as file, write_with_polars():
-        (guard_formulas(pooled) if spreadsheet else pooled).write_csv(file)
+        guarded.write_csv(file)

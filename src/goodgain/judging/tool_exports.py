@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,8 +18,6 @@ _KEY = ["query", "docid"]
 _COLUMNS = ["query_id", "doc_id", "judge", "grade"]
 #: Objects that are held at a time; more of them cost Python's garbage collector more than they cost to read.
 _BLOCK = 5_000
-#: Quepid writes a blank before these signs, which a spreadsheet would take for the begin of a formula.
-_ESCAPED = r"^\s+([=+\-@])"
 
 
 def is_quepid_book(columns: Sequence[str], label: str) -> bool:
@@ -44,18 +41,17 @@ def read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return query_id, doc_id, judge, grade, row of a book: one row for each rater of each line.
 
     A cell `1|3` holds two grades: each is of a judge of its own, because a column such as Unknown stands for several
-    raters. Two raters of one name are two judges, too.
+    raters. Two raters of one name are two judges, too. The blank that Quepid writes before `= + - @`, with which a formula
+    begins, is no part of a value of CSV.
 
     Args:
         frame: the book, every column text.
         names: of its columns; two raters may have one name.
     """
-    judges = _tell_apart([re.sub(_ESCAPED, r"\1", name) for name in names[2:]])
+    judges = _tell_apart(list(names[2:]))
     frame.columns = ["query_id", "doc_id", *(f"column {place}" for place in range(len(judges)))]
-    texts = pl.col("query_id", "doc_id").str.replace(_ESCAPED, "${1}")
     long = (
-        frame.with_columns(texts)
-        .with_row_index("row")
+        frame.with_row_index("row")
         .unpivot(index=["row", "query_id", "doc_id"], variable_name="column", value_name="grade")
         .with_columns(
             judge=pl.col("column").replace_strict([f"column {k}" for k in range(len(judges))], judges),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 __all__ = ["FAILED", "GRADES", "LARGEST_BODY", "OK", "SCHEMA", "Answer", "read_completion", "read_content"]
@@ -69,28 +70,35 @@ class Answer(NamedTuple):
 FAILED = f"status NOT IN ('{OK}', '{NO_GRADE}')"
 
 
-def read_completion(body: Any) -> Answer:
-    """Return the answer in the body of a chat completion, as a call or a batch file has it."""
+def read_completion(body: Any, hide: Callable[[str], str] = str) -> Answer:
+    """Return the answer in the body of a chat completion, as a call or a batch file has it.
+
+    Args:
+        body: the body.
+        hide: takes the key out of a text, before the text is cut.
+    """
     try:
         choice = body["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
         content, refusal = message.get("content"), message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
-        return Answer(None, "the answer is not a chat completion", "malformed", _keep(body))
+        return Answer(None, "the answer is not a chat completion", "malformed", _keep(body, hide))
     usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
     tokens = [_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
     if refusal:
-        answer = Answer(None, "the model refused", "refused", _keep(refusal))
+        answer = Answer(None, "the model refused", "refused", _keep(refusal, hide))
     elif finish == "content_filter":
-        answer = Answer(None, "the endpoint's filter stopped the answer", "refused", _keep(content))
+        answer = Answer(None, "the endpoint's filter stopped the answer", "refused", _keep(content, hide))
     elif finish == "length":
-        answer = Answer(None, "the answer was cut at the largest number of output tokens", "too_long", _keep(content))
+        answer = Answer(
+            None, "the answer was cut at the largest number of output tokens", "too_long", _keep(content, hide)
+        )
     else:
-        answer = read_content(content)
+        answer = read_content(content, hide)
     return answer._replace(input_tokens=tokens[0], output_tokens=tokens[1])
 
 
-def read_content(content: Any) -> Answer:
+def read_content(content: Any, hide: Callable[[str], str] = str) -> Answer:
     """Return the answer in what a model wrote: the whole of it must be one object with a grade and a reason.
 
     A number within a sentence is not a grade, and an answer with another key than these two is not read.
@@ -101,8 +109,8 @@ def read_content(content: Any) -> Answer:
     (None, 'the answer is not one JSON object', 'malformed')
     """
     if not isinstance(content, str):
-        return Answer(None, "the answer has no text", "malformed", _keep(content))
-    raw = _keep(content)
+        return Answer(None, "the answer has no text", "malformed", _keep(content, hide))
+    raw = _keep(content, hide)
     try:
         found = json.loads(content, object_pairs_hook=_refuse_twice, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -112,7 +120,7 @@ def read_content(content: Any) -> Answer:
     grade, reason = found["grade"], found.get("reason")
     if reason is not None and not isinstance(reason, str):
         return Answer(None, "the reason is not a text", "malformed", raw)
-    reason = _replace_halves(reason[:_REASON]) if reason else None
+    reason = _replace_halves(hide(reason)[:_REASON]) if reason else None
     if grade is None:
         return Answer(None, reason, NO_GRADE, raw)
     if isinstance(grade, bool) or not isinstance(grade, int) or grade not in GRADES:
@@ -135,9 +143,9 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
 
 
-def _keep(value: Any) -> str | None:
+def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
     text = value if isinstance(value, str) else None if value is None else json.dumps(value, default=str)
-    return None if text is None else _replace_halves(text[:_KEPT])
+    return None if text is None else _replace_halves(hide(text)[:_KEPT])
 
 
 def _replace_halves(text: str) -> str:

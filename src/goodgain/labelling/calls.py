@@ -135,6 +135,8 @@ def send_calls(
         for worker in workers:
             if worker.ident is not None:
                 worker.join(max(0.0, end - time.monotonic()))
+    if isinstance(job.error, StoppedError):
+        job.error.spent = job.budget.spent
     if job.error is not None:
         raise job.error
     return Done(job.answers, job.budget.spent, job.stopped)
@@ -222,9 +224,9 @@ class _Job:
         answer = None if reply is None else reply.answer
         if answer is not None and answer.input_tokens is not None and answer.output_tokens is not None:
             cost = answer.input_tokens, answer.output_tokens
-        elif reply is None or reply.may_cost:  # it is not known what the endpoint did: the most that it can have been
+        elif reply is not None and reply.may_cost:  # nobody knows what the endpoint did: the worst case
             cost = most, 0
-        else:
+        else:  # the endpoint refused the call, or was not reached
             cost = 0, 0
         self.budget.settle(most, input_tokens=cost[0], output_tokens=cost[1])
 

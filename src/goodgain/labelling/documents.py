@@ -15,10 +15,10 @@ from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
+from goodgain.files.row_origins import quote
 from goodgain.files.safe_text import unguard_ids
 from goodgain.files.text_tables import read_table
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.row_origins import quote
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
 from goodgain.labelling.options import check_count

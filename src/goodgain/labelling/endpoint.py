@@ -9,18 +9,18 @@ import time
 from collections.abc import Mapping
 from datetime import UTC
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.labelling.answers import LARGEST_BODY, Answer, read_completion
-from goodgain.labelling.options import check_name, check_number
+from goodgain.labelling.key import Key
+from goodgain.labelling.limits import Spent
+from goodgain.labelling.options import check_number
 from goodgain.labelling.requests import Parameters, Request
 
-__all__ = ["Endpoint", "Reply", "StoppedError"]
+__all__ = ["Endpoint", "Reply", "StoppedError", "UnreachableError"]
 
-#: Where the key is, unless another variable is named.
-KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 
 #: Seconds that Retry-After may ask to wait: a job that waits for longer seems to hang.
@@ -36,6 +36,11 @@ _REMEDIES = {
     "max_completion_tokens": "use the older name: --output-limit max_tokens (output_limit='max_tokens')",
     "max_tokens": "use the newer name: --output-limit max_completion_tokens (output_limit='max_completion_tokens')",
 }
+#: Errors of httpx, or of httpx2, which the client brings: there is no connection, and nothing was sent.
+_NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
+#: Characters that are kept of what an endpoint says of an error.
+_SAID = 300
+_CALL = "/chat/completions"
 _BAD_REQUEST, _UNPROCESSABLE, _TIMEOUT, _CONFLICT, _TOO_MANY, _SERVER = 400, 422, 408, 409, 429, 500
 #: Statuses that hold for every call: nothing is gained by sending more.
 _HOPELESS = {
@@ -47,7 +52,19 @@ _HOPELESS = {
 
 
 class StoppedError(InputError):
-    """Raised where no further call can succeed; what was answered before is kept."""
+    """Raised where no further call can succeed; what was answered before is kept.
+
+    Attributes:
+        spent: what was sent until then.
+    """
+
+    spent = Spent()
+
+
+class UnreachableError(StoppedError):
+    """Raised where there is no connection to the endpoint before its first answer."""
+
+    exit_status = 1
 
 
 class Reply(NamedTuple):
@@ -72,20 +89,17 @@ class Endpoint:
     Args:
         base_url: where it is; None: the variable OPENAI_BASE_URL. No address is built in.
         parameters: how the model is asked.
+        key: the key that is sent, and hidden in all that comes back.
         timeout: the most seconds of one call, from its beginning to its end.
-        key_variable: the environment variable that holds the key. Endpoints without keys need none.
 
     Raises:
         InputError: there is no address, or the extra `label` is not installed.
     """
 
-    def __init__(
-        self, base_url: str | None, parameters: Parameters, *, timeout: float = 60.0, key_variable: str = KEY_VARIABLE
-    ) -> None:
+    def __init__(self, base_url: str | None, parameters: Parameters, key: Key, *, timeout: float = 60.0) -> None:
         check_number(
             "timeout", timeout, _SHORTEST, _LONGEST, words="seconds, a number above 0 and at most 86,400 (a day)"
         )
-        check_name("key_variable", key_variable, "give the name of the environment variable that holds the key")
         url = base_url or os.environ.get(URL_VARIABLE)
         if not url:
             raise InputError(
@@ -101,10 +115,18 @@ class Endpoint:
         self._openai = openai
         self._parameters = parameters
         self._timeout = timeout
-        self._key_variable = key_variable
-        self._key = os.environ.get(key_variable, "")
-        self._client = openai.OpenAI(base_url=url, api_key=self._key or "none", max_retries=0, timeout=timeout)
+        self._key = key
+        self._has_answered = False
+        self._client = openai.OpenAI(
+            base_url=url,
+            api_key=key.value or "none",
+            max_retries=0,
+            timeout=timeout,
+            # the key and the texts go to the host that was announced, and to no other
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+        )
         self.host = urlsplit(url).netloc.rpartition("@")[2]
+        self._url = key.hide(_show_address(url).rstrip("/"))
 
     def close(self) -> None:
         """Close all connections; calls under way end with an error."""
@@ -114,40 +136,53 @@ class Endpoint:
         """Send one call and return what came of it.
 
         Raises:
-            StoppedError: no call can succeed: the key is wrong, the model unknown, or a parameter is refused.
+            StoppedError: no call can succeed: the key is wrong, the model unknown, or a parameter is refused; before the
+                first answer also: there is no connection, or the endpoint sends elsewhere.
         """
-        openai = self._openai
         began = time.monotonic()
         try:
             body = self._receive(request, began)
-        except openai.APITimeoutError:
-            return Reply(Answer(None, "no answer in time", "timeout"), again=True, may_cost=True)
-        except openai.APIStatusError as error:
-            return self._read_error(error)
-        except TimeoutError:
-            return Reply(Answer(None, "no answer in time", "timeout"), again=True, may_cost=True)
-        except openai.APIConnectionError as error:
-            reason = f"the connection failed ({self._hide(str(error.__cause__ or error))})"
-            return Reply(Answer(None, reason, "connection"), again=True, may_cost=True)
         except Exception as error:
-            if not _is_of_transport(error):
-                raise
-            reason = f"the connection broke off ({type(error).__name__})"
-            return Reply(Answer(None, reason, "connection"), again=True, may_cost=True)
+            failure = error
+        else:
+            self._has_answered = True
+            return self._read_body(body)
+        return self._read_failure(failure)  # outside of `except`: a traceback of ours has no error that quotes the key
+
+    def _read_body(self, body: bytes) -> Reply:
+        """Return the answer in the body of a call that succeeded."""
         if len(body) > LARGEST_BODY:
             return Reply(Answer(None, f"the answer is larger than {LARGEST_BODY:,} bytes", "malformed"), may_cost=True)
         try:
             found = loads(body)
         except NotJSONError:
-            broken = Answer(
-                None, "the answer is not whole JSON", "malformed", self._hide(body[:200].decode("utf-8", "replace"))
-            )
-            return Reply(broken, again=True, may_cost=True)
-        answer = read_completion(found)
-        return Reply(
-            answer._replace(raw=None if answer.raw is None else self._hide(answer.raw)),
-            may_cost=answer.output_tokens is None,
-        )
+            raw = self._key.hide(body.decode("utf-8", "replace"))[:200]
+            return Reply(Answer(None, "the answer is not whole JSON", "malformed", raw), again=True, may_cost=True)
+        answer = read_completion(found, self._key.hide)
+        return Reply(answer, may_cost=answer.output_tokens is None)
+
+    def _read_failure(self, error: Exception) -> Reply:
+        """Return what the error of a call means; raise again what is not of the endpoint.
+
+        Raises:
+            StoppedError: no call can succeed.
+        """
+        openai = self._openai
+        if isinstance(error, openai.APIStatusError):
+            return self._read_error(error)
+        cause = error.__cause__ or error
+        reason = self._shorten(str(cause)) or type(cause).__name__
+        if type(cause).__name__ in _NOT_CONNECTED:
+            if not self._has_answered:
+                raise UnreachableError(
+                    f"{self._url}: cannot be reached ({reason}). Start the endpoint, or correct --base-url (base_url=)"
+                )
+            return Reply(Answer(None, f"the connection failed ({reason})", "connection"), again=True)
+        if isinstance(error, (openai.APITimeoutError, TimeoutError)):
+            return Reply(Answer(None, "no answer in time", "timeout"), again=True, may_cost=True)
+        if isinstance(error, openai.APIConnectionError) or _is_of_transport(error):
+            return Reply(Answer(None, f"the connection broke off ({reason})", "connection"), again=True, may_cost=True)
+        raise error
 
     def check_length(self, answer: Answer) -> None:
         """Check that an answer is no longer than it may be, as the budget reserves no more.
@@ -183,11 +218,14 @@ class Endpoint:
             StoppedError: no call can succeed, or none within an hour.
         """
         status = int(error.status_code)
-        said = self._hide(_message_of(error))
+        if error.response.has_redirect_location:
+            return self._read_redirect(error, status)
+        self._has_answered = True
+        said = self._shorten(_message_of(error))
         if status in (_BAD_REQUEST, _UNPROCESSABLE):
             return self._read_refusal(error, status, said)
         if status in _HOPELESS:
-            remedy = _HOPELESS[status].format(key=self._key_variable)
+            remedy = _HOPELESS[status].format(key=self._key.variable)
             raise StoppedError(f"{self.host} answers {status}: {remedy} ({said})")
         if status == _TOO_MANY and "insufficient_quota" in str(error.body):
             raise StoppedError(f"{self.host} answers 429: the account has no credit ({said})")
@@ -218,17 +256,53 @@ class Endpoint:
             return Reply(Answer(None, said, "refused"))
         return Reply(Answer(None, said, f"http_{status}"))
 
-    def _hide(self, text: str) -> str:
-        """Return a text without the key, which some endpoints repeat in their errors."""
-        return text.replace(self._key, "***") if self._key else text
+    def _read_redirect(self, error: Any, status: int) -> Reply:
+        """Return what a redirect means: none is followed, as nobody was told of its target.
+
+        Raises:
+            StoppedError: the endpoint has not answered yet: --base-url is not its address.
+        """
+        target = self._shorten(_show_target(str(error.request.url), error.response.headers["location"]))
+        base = target.removesuffix(_CALL)
+        if not self._has_answered:
+            is_another = base not in (target, self._url)
+            remedy = f"If you trust it, give --base-url {base}" if is_another else "Correct --base-url"
+            raise StoppedError(
+                f"{self._url}: redirects to {target}, and redirects are not followed. {remedy} (base_url=)"
+            )
+        return Reply(Answer(None, f"redirects to {target}", f"http_{status}"))
+
+    def _shorten(self, text: str) -> str:
+        """Return a text of the endpoint in one line of at most 300 characters, without the key, which some repeat."""
+        return self._key.hide(" ".join(text.split()))[:_SAID]
 
 
 def _is_address(url: Any) -> bool:
     """Tell whether something is an http address with a host."""
     try:
-        return urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+        return (
+            url.isprintable()
+            and " " not in url
+            and urlsplit(url).scheme in ("http", "https")
+            and bool(urlsplit(url).hostname)
+            and urlsplit(url).port != 0
+        )
     except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is not a number, not a text
         return False
+
+
+def _show_address(url: str) -> str:
+    """Return an address without what may be secret: the user with the password, and the query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _show_target(url: str, location: str) -> str:
+    """Return the address that a redirect names, relative to the one that was asked."""
+    try:
+        return _show_address(urljoin(url, location))
+    except ValueError:  # not an address, such as half of one of IPv6
+        return location.partition("?")[0].rpartition("@")[2]
 
 
 def _is_of_transport(error: Exception) -> bool:
@@ -242,7 +316,7 @@ def _is_of_transport(error: Exception) -> bool:
 
 
 def _message_of(error: Any) -> str:
-    """Return what an endpoint says of an error, in one line of at most 300 characters."""
+    """Return what an endpoint says of an error."""
     body = error.body
     if isinstance(body, dict):
         body = (
@@ -250,8 +324,7 @@ def _message_of(error: Any) -> str:
             or body.get("detail")
             or (body.get("error") if isinstance(body.get("error"), str) else None)
         )
-    text = body if isinstance(body, str) else str(error.message)
-    return " ".join(text.split())[:300]
+    return body if isinstance(body, str) else str(error.message)
 
 
 def _read_wait(headers: Mapping[str, str]) -> float | None:

@@ -13,8 +13,9 @@ from goodgain.errors import InputError, notice
 from goodgain.labelling.answers import Answer
 from goodgain.labelling.calls import NOT_SENT, Done, Limits, Plan, plan_calls, send_calls
 from goodgain.labelling.documents import collect_documents
-from goodgain.labelling.endpoint import KEY_VARIABLE, Endpoint
+from goodgain.labelling.endpoint import Endpoint
 from goodgain.labelling.journal import Journal
+from goodgain.labelling.key import KEY_VARIABLE, Key
 from goodgain.labelling.limits import Spent
 from goodgain.labelling.options import check_count
 from goodgain.labelling.prompts import Prompt, read_prompt
@@ -109,7 +110,8 @@ def label(
         `aggregate` makes labels of it.
 
     Raises:
-        InputError: a source cannot be read, or a query has no text; there is no endpoint; no call can succeed.
+        InputError: a source cannot be read, or a query has no text; there is no endpoint, or it cannot be reached; the key
+            cannot be sent; no call can succeed.
 
     Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
 
@@ -123,6 +125,7 @@ def label(
     check_samples(samples, temperature)
     told = read_prompt(None if prompt is None else os.fspath(prompt))
     limits = Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
+    key = Key(key_variable)
     wanted, systems = collect_documents(
         source, queries, texts=texts, results=results, qrels=qrels, k=k, max_characters=max_characters
     )
@@ -132,7 +135,7 @@ def label(
         plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
         endpoint = None
         if plan.to_send:
-            endpoint = Endpoint(base_url, parameters, timeout=timeout, key_variable=key_variable)
+            endpoint = Endpoint(base_url, parameters, key, timeout=timeout)
         found = label_documents(plan, job, endpoint, kept, limits)
     if found.done.stopped:
         notice(f"{found.done.stopped}: {found.not_sent:,} grades were not asked for")

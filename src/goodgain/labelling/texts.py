@@ -11,9 +11,10 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.row_origins import quote
 from goodgain.files.text_tables import check_text, read_table
-from goodgain.formats.row_origins import quote
 from goodgain.ranking.engines import collect
+from goodgain.schema import BLANKS
 
 __all__ = ["cast_texts", "collect_frame", "read_queries", "read_texts"]
 
@@ -128,7 +129,9 @@ def collect_frame(source: Any, label: str) -> pl.DataFrame:
 
 def _check_ids(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
     empty = frame.filter(
-        pl.any_horizontal(pl.col(name, "text").is_null() | (pl.col(name, "text").str.strip_chars() == ""))
+        pl.any_horizontal(pl.col(name, "text").is_null())
+        | (pl.col(name).str.strip_chars(BLANKS) == "")
+        | (pl.col("text").str.strip_chars() == "")
     )
     if empty.height:
         raise InputError(f"{label}: {name} {quote(str(empty.item(0, name)))} has no text; write it, or remove the row")

@@ -15,7 +15,8 @@ from goodgain.counting.ledger import Counts, count
 from goodgain.formats import Qrels, Run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ranked_values import RankedScores, plan_measures
-from goodgain.measures.values import final_values, find_thresholds
+from goodgain.measures.thresholds import find_thresholds
+from goodgain.measures.values import final_values
 from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabulate_ranking
 
 __all__ = ["find_contributions"]

@@ -1,14 +1,29 @@
-"""The value of a measure at iteration i, declared once and computed in two ways: along a whole ledger, or at a cutoff."""
+"""The value of a measure at iteration i, declared once and computed in two ways: along a whole ledger, or at a cutoff.
+
+Here also stands how measures of both families divide.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+import narwhals as nw
 import polars as pl
 
-__all__ = ["UpTo", "Value", "Written", "build_value"]
+__all__ = ["UpTo", "Value", "Written", "build_value", "divide_rows"]
+
+_Expr = TypeVar("_Expr", pl.Expr, nw.Expr)
+
+
+def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
+    """Return a / b, row by row, with the digits of Python's a / b; a must be finite.
+
+    Polars multiplies by 1 / b, and rounds twice, where it knows that b is one number for several rows. It never knows that
+    of a * 0 + b.
+    """
+    return a / (a * 0 + b)
 
 
 class UpTo(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from goodgain.measures.declaration import GoodGainMeasure, declare_choice, declare_measure
-from goodgain.measures.formula import UpTo
+from goodgain.measures.formula import UpTo, divide_rows
 
 __all__ = ["MEASURES"]
 
@@ -21,7 +21,7 @@ GoodPool, GainPool = pl.col("GoodPool"), pl.col("GainPool")
 
 def divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     """Return a / b, and 0 where b is 0."""
-    return pl.when(b != 0).then(a / b).otherwise(0.0)
+    return pl.when(b != 0).then(divide_rows(a, b)).otherwise(0.0)
 
 
 #: The discount of iteration i. Without the clip it would be 1 / log2(1), which is infinite, at i = 0: 0 * infinity is NaN.

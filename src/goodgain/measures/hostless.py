@@ -12,6 +12,7 @@ from typing import Any
 import narwhals as nw
 from ir_measures.measures import ParamInfo
 
+from goodgain.measures.formula import divide_rows
 from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
 from goodgain.measures.ranks import Ranks, divide
 
@@ -61,7 +62,7 @@ def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:
 
 def _average_eleven_points(ranks: Ranks) -> nw.Expr:
     points = [_interpolate(ranks, Fraction(tenths, 10)) for tenths in range(11)]
-    return nw.sum_horizontal(*points) / len(points)
+    return divide_rows(nw.sum_horizontal(*points), len(points))
 
 
 def _count_reachable(ranks: Ranks) -> nw.Expr:
@@ -194,7 +195,7 @@ Unjudged = _declare(
     "Unjudged",
     "Share of unjudged documents at k",
     "documents without a label at ranks <= k / k",
-    lambda ranks: (ranks.num_seen - ranks.total(ranks.judged)) / float(ranks.parameters["cutoff"]),
+    lambda ranks: divide_rows(ranks.num_seen - ranks.total(ranks.judged), float(ranks.parameters["cutoff"])),
     better="down",
     bounds=("0", "1"),
     source="trec_eval 10, unj",

@@ -13,7 +13,7 @@ import ir_measures
 
 from goodgain.errors import MeasureError
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.good_gain import DCGG, MEASURES
+from goodgain.measures.good_gain import CG, DCGG, MEASURES
 from goodgain.measures.hostless import RankDCG
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranked import HOSTLESS_MEASURES, find_declaration, takes
@@ -62,12 +62,13 @@ _ELSEWHERE = {
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
-def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_measures.Measure]:
+def parse_measures(measures: Measures, *, complete: bool = True, rel: float | None = None) -> list[ir_measures.Measure]:
     """Return measures from a text of names with blanks or commas between them, a measure object, or a list; each once.
 
     A range of iterations is one measure for each: `CG@1-3` is `CG@1 CG@2 CG@3`.
 
-    With `complete=False` a measure may lack a required cutoff, as in a ledger, which shows it at every iteration.
+    With `complete=False` a measure may lack a required cutoff, as in a ledger, which shows it at every iteration. `rel` is
+    the threshold of good-gain measures that name none: the smallest good label.
 
     Raises:
         MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all. All that
@@ -76,15 +77,15 @@ def parse_measures(measures: Measures, *, complete: bool = True) -> list[ir_meas
     >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
+    _finish(CG, complete=False, rel=rel)  # a threshold that cannot be taken is one error, not one for each measure
     found: dict[ir_measures.Measure, None] = {}
     errors: dict[str, None] = {}
     for item in _list_items(measures):
         try:
             if isinstance(item, str):
-                found.update((parse_measure(name, complete=complete), None) for name in _expand_range(item))
+                found.update((parse_measure(name, complete=complete, rel=rel), None) for name in _expand_range(item))
             else:
-                made = _simplify(item)
-                found[_check_measure(made) if complete else made] = None
+                found[_finish(item, complete=complete, rel=rel)] = None
         except MeasureError as error:
             errors[str(error)] = None
     if len(errors) > 1:
@@ -110,8 +111,10 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
             raise MeasureError(f"{item!r} is not a measure: give names such as 'SRE@3' or measure objects")
 
 
-def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
+def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
     """Return the measure that a name means, ours or any that ir_measures knows; in any case where one alone is meant.
+
+    `complete` and `rel` are those of `parse_measures`.
 
     Raises:
         MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
@@ -149,8 +152,7 @@ def parse_measure(name: str, *, complete: bool = True) -> ir_measures.Measure:
                 f"{name!r}: the parameter {known.AT_PARAM} is given twice, by name and after @; write it once"
             )
         params[known.AT_PARAM] = cutoff
-    made = _simplify(_apply_parameters(known, params, name))
-    return _check_measure(made) if complete else made
+    return _finish(_apply_parameters(known, params, name), complete=complete, rel=rel)
 
 
 def _refuse_names_of_other_tools(name: str) -> None:
@@ -222,6 +224,14 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
         if type(value) is int and name in measure.SUPPORTED_PARAMS and measure.SUPPORTED_PARAMS[name].dtype is float
     }
     return measure(**whole) if whole else measure
+
+
+def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
+    """Return a measure in its one form, with the threshold of the call where it takes one and names none."""
+    made = _simplify(measure)
+    if rel is not None and isinstance(made, GoodGainMeasure) and made.declaration.uses_rel and "rel" not in made.params:
+        made = made(rel=rel)
+    return _check_measure(made) if complete else made
 
 
 def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:

@@ -13,6 +13,7 @@ import ir_measures
 import narwhals as nw
 
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.formula import divide_rows
 from goodgain.measures.graded import GRADED
 from goodgain.measures.hostless import HOSTLESS, IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.ranked_declaration import RankedDeclaration, RankedMeasure
@@ -48,7 +49,7 @@ def _count_needed(ranks: Ranks) -> nw.Expr:
 def _compute_rbp(ranks: Ranks) -> nw.Expr:
     p = float(ranks.parameters["p"])
     weight = nw.when(ranks.k <= _DEEPEST).then(nw.lit(p) ** (ranks.k - 1)).otherwise(nw.lit(0.0))
-    return ranks.total(weight * ranks.relevant) / math.fsum(p**k for k in range(_DEEPEST))
+    return divide_rows(ranks.total(weight * ranks.relevant), math.fsum(p**k for k in range(_DEEPEST)))
 
 
 _DECLARED = (
@@ -71,7 +72,7 @@ _DECLARED = (
         "P",
         "Precision at k",
         "relevant documents at ranks <= k / k",
-        lambda ranks: ranks.total(ranks.relevant) / float(ranks.parameters["cutoff"]),
+        lambda ranks: divide_rows(ranks.total(ranks.relevant), float(ranks.parameters["cutoff"])),
         better="up",
         bounds=("0", "1"),
         source=_TREC_EVAL + "P",

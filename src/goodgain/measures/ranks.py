@@ -15,6 +15,7 @@ import ir_measures
 import narwhals as nw
 from ir_measures.measures.base import _NOT_PROVIDED
 
+from goodgain.measures.formula import divide_rows
 from goodgain.ranking.ranking_table import name_relevant
 
 __all__ = ["Ranks", "Sums", "divide", "read_parameters"]
@@ -22,7 +23,7 @@ __all__ = ["Ranks", "Sums", "divide", "read_parameters"]
 
 def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
     """Return a / b, and 0 where b is 0."""
-    return nw.when(b != 0).then(a / b).otherwise(nw.lit(0.0))
+    return nw.when(b != 0).then(divide_rows(a, b)).otherwise(nw.lit(0.0))
 
 
 @dataclass

@@ -47,6 +47,7 @@ class Scores:
     _raised: pl.DataFrame | None = None
     _most: dict[str, float | None] | None = None
     unjudged_queries: Sequence[str] = ()
+    _rel: float | None = None
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
@@ -110,13 +111,18 @@ class Scores:
         return write_table(title, ["measure", "value"], rows, words=1) + f"<small>{escape_html(made)}</small>"
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """The value of one measure, however it is spelled; None where a query has no value."""
+        """The value of one measure, however it is spelled; None where a query has no value.
+
+        With `evaluate(..., rel=1)` the name `nCG@6` finds `nCG(rel=1)@6` too.
+        """
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
-        name = str(parse_measure(measure) if isinstance(measure, str) else parse_measures(measure)[0])
-        if name not in self.means:
-            raise MeasureError(f"{name} was not asked for; there are {', '.join(self.means)}")
-        return self.means[name]
+        asked = parse_measure(measure) if isinstance(measure, str) else measure
+        names = [str(parse_measures(asked, rel=rel)[0]) for rel in (None, self._rel)]
+        for name in names:
+            if name in self.means:
+                return self.means[name]
+        raise MeasureError(f"{names[-1]} was not asked for; there are {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
         """Return measure by name -> value over all queries; None where `means` has None.

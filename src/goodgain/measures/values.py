@@ -18,17 +18,11 @@ __all__ = [
     "average_queries",
     "check_along_iterations",
     "final_values",
-    "find_thresholds",
     "make_finite",
     "running_values",
 ]
 
 _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
-
-
-def find_thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
-    """Return the thresholds for which measures need a ledger, each once and sorted."""
-    return sorted({measure.rel for measure in measures})
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
@@ -42,7 +36,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
         query_id (sorted), and a Float64 column for each measure by its name.
     """
     columns: dict[str, pl.Series] = {}
-    for rel, group in _group_by_threshold(measures).items():
+    for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = _number_queries(*counts[rel][:2])
         for cutoff in {measure.cutoff for measure in group}:
             values = _compute_at_cutoff(
@@ -60,7 +54,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
         query_id, iteration, and a Float64 column for each measure by its name.
     """
     result: pl.DataFrame | None = None
-    for rel, group in _group_by_threshold(measures).items():
+    for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
         values = rows.lazy().select(  # lazy, so that Polars computes a sum once that several measures need
@@ -101,10 +95,14 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
     return measure
 
 
-def _group_by_threshold(measures: Iterable[GoodGainMeasure]) -> dict[float, list[GoodGainMeasure]]:
+def _group_by_threshold(
+    measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
+) -> dict[float, list[GoodGainMeasure]]:
+    """Return threshold -> its measures; one that uses no threshold has the same value for each."""
     groups: dict[float, list[GoodGainMeasure]] = {}
     for measure in measures:
-        groups.setdefault(measure.rel, []).append(measure)
+        rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
+        groups.setdefault(rel, []).append(measure)
     return groups
 
 

@@ -17,18 +17,18 @@ from goodgain.comparing.significance import Vector, bootstrap_interval
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, notice
-from goodgain.evaluation import check_iterations, warn_of_labels
+from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.measures.values import (
     average_queries,
     check_along_iterations,
     final_values,
-    find_thresholds,
     make_finite,
 )
 
@@ -58,6 +58,7 @@ def curve(
     runs: Mapping[str, Any],
     measures: Measures,
     *,
+    rel: float | None = None,
     upto: int | None = None,
     seed: int = 42,
     resamples: int = 9_999,
@@ -73,6 +74,7 @@ def curve(
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         measures: ours, without @: "CG SRE SRR".
+        rel: the smallest good label, for measures that name none; None leaves it at 2.
         upto: the last iteration; None: the last one that any query of any run has.
         seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
         resamples: number of bootstrap samples, 1,000,000 at most; 0 leaves the intervals out, which saves time with
@@ -101,16 +103,16 @@ def curve(
     [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
     """
     systems = check_systems(runs)
-    asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False)]
+    asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
     _check_upto(upto)
     settings = check_settings(seed, resamples, alpha, least=0)
     judged = load_qrels(qrels, columns=columns)
-    warn_of_labels(judged, asked)
+    warn_of_labels(judged.frame, asked, rel=rel)
     counts: dict[str, Mapping[float, Counts]] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                counts[name] = _count(judged, run, asked, upto, columns)
+                counts[name] = _count(judged, run, asked, columns)
     if few_shared := describe_shared_queries({name: _list_queries(of) for name, of in counts.items()}):
         notice(few_shared)
     last = upto or _find_last_iteration(counts)
@@ -145,15 +147,15 @@ def _check_upto(upto: int | None) -> None:
 
 
 def _count(
-    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], upto: int | None, columns: Columns | None
+    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], columns: Columns | None
 ) -> Mapping[float, Counts]:
     """Return threshold -> ledger and pools of one system."""
-    rels = find_thresholds(measures) or [DEFAULT_REL]
+    rels = find_thresholds(measures)
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    check_iterations(searched, [measure(cutoff=upto or 1) for measure in measures])
+    check_iterations(searched, measures)
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     return counts
 
 

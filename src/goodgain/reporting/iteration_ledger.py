@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import ir_measures
 import polars as pl
 
 from goodgain.batches.query_batches import tally_run
 from goodgain.batches.run_file import open_run_and_qrels
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import count_pools, ledger_and_pools
-from goodgain.evaluation import check_iterations, warn_of_labels
+from goodgain.evaluation import check_iterations
 from goodgain.formats.column_names import Columns
-from goodgain.measures import MEASURES
-from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
-from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.values import check_along_iterations, find_thresholds, running_values
+from goodgain.measures.names import Measures, parse_measure, parse_measures
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.values import check_along_iterations, running_values
 from goodgain.url_variants import warn_of_url_variants
 
 __all__ = ["ledger"]
@@ -26,7 +24,7 @@ def ledger(
     qrels: Any,
     run: Any,
     *,
-    rel: float = DEFAULT_REL,
+    rel: float | None = None,
     measures: Measures | None = None,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
@@ -35,7 +33,7 @@ def ledger(
     Args:
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
-        rel: the smallest good label.
+        rel: the smallest good label, also for measures that name none; None leaves it at 2.
         measures: ours, without @: their value at every iteration, as if the agent had stopped there.
         columns: name in the source -> name here, for columns of run or qrels with other names.
 
@@ -54,25 +52,21 @@ def ledger(
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
-    >>> ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}, measures="SRE").select("R", "UR", "GR", "G", "SRE").rows()
-    [(2, 2, 1, 3.0, 0.5)]
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
+    >>> ledger({"q": {"a": 3}}, run, measures="SRR").select("R", "UR", "GR", "G", "SRR").rows()
+    [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
     """
-    asked = (
-        []
-        if measures is None
-        else [_take_along_ledger(measure, rel) for measure in parse_measures(measures, complete=False)]
-    )
-    base_measure = MEASURES["CG"](rel=rel)
-    base = base_measure.rel
+    found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
+    base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    check_iterations(searched, [base_measure, *asked])
-    warn_of_labels(judged, [base_measure, *asked])
-    rels = sorted({base, *find_thresholds(asked)})
+    check_iterations(searched, [base, *asked])
+    warn_of_labels(judged.frame, [base, *asked], rel=rel)
+    rels = find_thresholds([base, *asked])
     tallied = tally_run(searched, judged, rels=rels)
     counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     warn_of_url_variants(searched, judged)
-    rows, pools = counts[base][:2]
+    rows, pools = counts[base.rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
     if asked:
@@ -80,8 +74,3 @@ def ledger(
     share = 1 - pl.col("Unjudged") / pl.col("UR")
     result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
     return result.sort("query_id", "iteration")
-
-
-def _take_along_ledger(measure: ir_measures.Measure, rel: float) -> GoodGainMeasure:
-    measure = check_along_iterations(measure, "the ledger")
-    return measure(rel=rel) if measure.declaration.uses_rel and "rel" not in measure.params else measure

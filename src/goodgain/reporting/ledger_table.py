@@ -60,7 +60,8 @@ def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> LedgerTable:
         InputError: the frame is not a ledger.
 
     >>> import goodgain as gg
-    >>> shown = show_ledger(gg.ledger({"q": {"a": 3}}, {"q": {"a": 1.0, "b": 0.5}}))
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b"]})
+    >>> shown = show_ledger(gg.ledger({"q": {"a": 3}}, run))
     >>> "1 new, good; 0 new, not good; 1 new, unjudged; 0 repeated" in shown._repr_html_()
     True
     """

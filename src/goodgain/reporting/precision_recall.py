@@ -22,6 +22,7 @@ from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.systems import check_systems
 from goodgain.measures.batch_scores import BatchScores
+from goodgain.measures.formula import divide_rows
 from goodgain.ranking.engines import collect
 from goodgain.ranking.first_occurrences import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
@@ -199,5 +200,5 @@ def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
         .group_by("recall", maintain_order=True)
         .agg(pl.col("fall").sum())
     )
-    mean = pl.col("fall").reverse().cum_sum().reverse() / queries
+    mean = divide_rows(pl.col("fall").reverse().cum_sum().reverse(), queries)
     return falls.sort("recall").select("recall", precision=mean)

@@ -58,6 +58,8 @@ class Summary(msgspec.Struct):
     searches_elsewhere: int = 0
     searched_elsewhere: int = 0
     passed_over: int = 0
+    other_roots: int = 0
+    first_other_root: str = ""
     unknown: Counter[str] = msgspec.field(default_factory=Counter)
     first_unknown: str = ""
     costs_read: int = 0
@@ -117,6 +119,11 @@ class Summary(msgspec.Struct):
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
+    def count_other_root(self, name: str, at: str) -> None:
+        """Count a root span without a span of a known kind; `at` is its place."""
+        self.other_roots += 1
+        self.first_other_root = self.first_other_root or f"{name[:40]!r} at {at}"
+
     def count_unread(self, number: int, at: str) -> None:
         """Count what looks like results in the output of one search, and was not read; `at` is the search's place."""
         if number:
@@ -158,6 +165,8 @@ class Summary(msgspec.Struct):
             lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
         if self.passed_over:
             lines.append(f"{self.passed_over} exchanges with other endpoints passed over")
+        if self.other_roots:
+            lines.append(f"{self.other_roots} root spans with no span of a known kind passed over")
         if self.unknown:
             lines.append(f"not understood: {_format_counts(self.unknown)}")
         if self.errors:
@@ -209,6 +218,11 @@ class Summary(msgspec.Struct):
                 f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
                 f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
                 "missing"
+            )
+        if self.other_roots:
+            notice(
+                f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
+                f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
             )
         if self.searched_elsewhere:
             notice(

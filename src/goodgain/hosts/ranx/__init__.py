@@ -3,8 +3,10 @@
 Importing this module registers them. `Run` and `Qrels` are subclasses of ranx's: classic metrics use them as they use
 ranx's own, and our measures get the iterations and the labels as they are. A plain `ranx.Run` is one iteration.
 
+>>> import polars as pl
 >>> import ranx
->>> ranx.evaluate(Qrels({"q1": {"d1": 3}}), Run({"q1": {"d1": 2.0, "d2": 1.0}}), "sre")
+>>> run = pl.DataFrame({"query_id": "q1", "iteration": [1, 2], "doc_id": ["d1", "d2"]})
+>>> ranx.evaluate(Qrels({"q1": {"d1": 3}}), Run(run), "sre")
 np.float64(0.5)
 """
 

@@ -12,15 +12,14 @@ import polars as pl
 import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.counting.coverage import warn_if_no_label_reaches
 from goodgain.counting.ledger import Counts, count
 from goodgain.errors import InputError, MeasureError
-from goodgain.evaluation import count_with_notices, find_used_thresholds
+from goodgain.evaluation import count_with_notices
 from goodgain.formats import Qrels, Run
-from goodgain.formats.run import warn_of_missing_iterations
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.thresholds import warn_if_no_label_reaches
 from goodgain.measures.values import final_values
 
 __all__ = ["Given", "compute_values", "parse_metric"]
@@ -94,14 +93,16 @@ class Pair:
         self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
         self._warned_rels: set[float] = set()
 
-    def compute_values(self, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the value of a measure for each query, in the run's order of queries.
+    def compute_values(self, metric: str, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the value of a measure, written as a metric, for each query, in the run's order of queries.
 
         Raises:
             InputError: a query of the qrels has no label at all.
         """
-        warn_if_no_label_reaches(self._qrels.frame, {*find_used_thresholds([measure])} - self._warned_rels)
-        self._warned_rels.update(find_used_thresholds([measure]))
+        if measure.declaration.uses_rel and measure.rel not in self._warned_rels:
+            bare = metric.partition("-l")[0]
+            warn_if_no_label_reaches(self._qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
+            self._warned_rels.add(measure.rel)
         key = (measure.rel, measure.cutoff)
         if key not in self._tables:
             self._tables[key] = self._score_all_measures(*key)
@@ -113,8 +114,6 @@ class Pair:
 
     def _score_all_measures(self, rel: float, cutoff: int | None) -> pl.DataFrame:
         """Return the values of all measures with this threshold and cutoff, which take little longer than one alone."""
-        if cutoff is not None and cutoff > 1 and not self._run.has_iterations:
-            warn_of_missing_iterations(self._run)
         scores = final_values(list(_list_measures(rel, cutoff)), {rel: self._count(rel)})
         queries = pl.DataFrame({"query_id": self._query_ids}, schema={"query_id": pl.String})
         return queries.join(scores, on="query_id", how="left", maintain_order="left")
@@ -140,6 +139,8 @@ def _list_measures(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:
             yield _set_parameters(name, cutoff, rel if declared.uses_rel else None)
 
 
-def compute_values(measure: GoodGainMeasure, qrels: Given, run: Given) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the value of one of our measures for each query."""
-    return run.pair_with(qrels).compute_values(measure)
+def compute_values(
+    metric: str, measure: GoodGainMeasure, qrels: Given, run: Given
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the value of one of our measures for each query; `metric` is what it was parsed from."""
+    return run.pair_with(qrels).compute_values(metric, measure)

@@ -76,7 +76,7 @@ def _wrap_switch(original: Function) -> Function:
     def metric_switch(metric: str) -> Function:
         measure = parse_metric(metric)
         if measure is not None:
-            return lambda qrels, run, *_: compute_values(measure, qrels, run)
+            return lambda qrels, run, *_: compute_values(metric, measure, qrels, run)
         function = original(metric)
         return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
 

@@ -133,7 +133,9 @@ def find_iterations(run: Any) -> formats.Run:
     if isinstance(run, Run):
         return run.iterated
     if isinstance(run, ranx.Run):
-        return formats.read_run(read_typed_dict(run.run, "score"))
+        searched = formats.read_run(read_typed_dict(run.run, "score"))
+        searched.name = run.name
+        return searched
     if isinstance(run, Mapping):
         return formats.read_run(run)
     raise InputError(_WANTED.format(type(run).__name__, "Run"))

@@ -10,15 +10,24 @@ from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
 
-__all__ = ["ContentReader", "get", "is_content", "read_response", "set_output"]
+__all__ = ["ContentReader", "get", "is_content", "is_grounded", "read_response", "set_output"]
 
-#: Keys of parts; those of calls and responses are in `_CALL` and `_RESPONSE`.
+#: Keys of parts besides those of calls and responses, and keys that stand beside others and hold nothing themselves.
 _OTHER_PARTS = {
-    *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult", "thought", "thoughtSignature"),
-    *("videoMetadata", "inline_data", "file_data", "executable_code", "code_execution_result", "thought_signature"),
-    *("video_metadata", "mediaResolution", "media_resolution"),
+    *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
+    *("inline_data", "file_data", "executable_code", "code_execution_result"),
+}
+_BESIDE = {
+    *("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"),
+    *("part_metadata", "mediaResolution", "media_resolution"),
 }
 _CALL, _RESPONSE = ("functionCall", "function_call"), ("functionResponse", "function_response")
+#: Calls of tools that Google runs itself. The response to a search holds suggestions only: what it found is grounding.
+_HOSTED_CALL, _HOSTED_RESPONSE = ("toolCall", "tool_call"), ("toolResponse", "tool_response")
+_HOSTED_SEARCHES = {"google_search_web", "google_search_image", "google_maps", "file_search"}
+_OPENS_PAGES = "url_context"
+_NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_context_token"}
+_HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record the answers, not only the requests"
 _CONTENT_FIELDS = {"role", "parts"}
 #: The kinds of chunks of grounding, each an object with a URL or a text.
 _CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
@@ -45,10 +54,16 @@ def is_content(value: Any) -> bool:
     if not isinstance(value, dict) or as_word(value.get("role")) not in ("user", "model", "function"):
         return False
     parts = value.get("parts")
-    known = {*_OTHER_PARTS, *_CALL, *_RESPONSE}
+    known = {*_OTHER_PARTS, *_BESIDE, *_CALL, *_RESPONSE, *_HOSTED_CALL, *_HOSTED_RESPONSE}
     return isinstance(parts, list) and any(
         isinstance(part, dict) and "type" not in part and not known.isdisjoint(part) for part in parts
     )
+
+
+def is_grounded(holder: dict[str, Any]) -> bool:
+    """Return whether an answer or event has grounding with queries or chunks."""
+    found = get(holder, "groundingMetadata")
+    return isinstance(found, dict) and any(found.get(key) for key in (*_QUERIES, "groundingChunks", "grounding_chunks"))
 
 
 class ContentReader:
@@ -58,10 +73,11 @@ class ContentReader:
         self.source = source
         self.conversation = Conversation()
 
-    def read(self, content: Any, at: str, *, by_agent: bool | None = None, time: str | None = None) -> None:
+    def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
         """Read one content: a turn, responses of functions, or a step of the model.
 
-        `by_agent`: whether the log says that an agent wrote it; None: its role decides.
+        `by_agent`: whether the log says that an agent wrote it; None: its role decides. `grounded`: whether its searches
+        are reported by `add_grounding`.
         """
         content = expect_object(content, at)
         role = content.get("role")
@@ -81,22 +97,56 @@ class ContentReader:
         ]
         responses = [part for part, _ in parts if _find(part, _RESPONSE) is not None]
         if by_agent and not responses:
-            self.conversation.step(time)
-        elif not by_agent and not responses and role != "system":
+            self.conversation.step()
+        elif not (by_agent or responses or role == "system" or any(_find(part, _HOSTED_RESPONSE) for part, _ in parts)):
             self.conversation.user(message_text([part for part, _ in parts]))
         for part, part_at in parts:
-            self._read_part(part, part_at)
+            self._read_part(part, part_at, grounded=grounded)
 
-    def _read_part(self, part: dict[str, Any], at: str) -> None:
+    def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
         if (key := _find(part, _CALL)) is not None:
             call = expect_object(part[key], f"{at}/{key}")
             name = expect_text(call.get("name"), f"{at}/{key}/name")
             self.conversation.call(ToolCall(name, at, expect_id(call.get("id"), f"{at}/{key}/id"), call.get("args")))
         elif (key := _find(part, _RESPONSE)) is not None:
             self._read_function_response(expect_object(part[key], f"{at}/{key}"), f"{at}/{key}")
-        elif _OTHER_PARTS.isdisjoint(part):
-            what = f"part with {', '.join(map(str, list(part)[:3])) or 'nothing'!r}"
-            self.source.not_understood(what, at, "a part with text, functionCall, functionResponse ...")
+        elif (key := _find(part, _HOSTED_CALL)) is not None:
+            self._read_hosted_call(expect_object(part[key], f"{at}/{key}"), f"{at}/{key}", grounded=grounded)
+        elif (key := _find(part, _HOSTED_RESPONSE)) is not None:
+            if not grounded:
+                self._read_hosted_response(expect_object(part[key], f"{at}/{key}"), f"{at}/{key}")
+        else:
+            known = {*_OTHER_PARTS, *_BESIDE}
+            odd = [key for key, value in part.items() if key not in known and (value is not None or len(part) == 1)]
+            if odd or not part:
+                what = f"part with {', '.join(map(str, odd[:3])) or 'nothing'!r}"
+                self.source.not_understood(what, at, "a part with text, functionCall, functionResponse ...")
+
+    def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
+        """Read the call of a tool that Google ran; the searches behind a grounded answer are one, its grounding."""
+        kind = as_word(get(found, "toolType")).lower()
+        searches = kind in _HOSTED_SEARCHES or self.source.is_search(kind)
+        if not searches and kind != _OPENS_PAGES:
+            expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
+            self.source.not_understood(f"toolCall of type {kind!r}", f"{at}/toolType", expected)
+        elif not (searches and grounded):
+            call = ToolCall(kind, at, expect_id(found.get("id"), f"{at}/id"), found.get("args"), remedy=_HOSTED_REMEDY)
+            call.is_search = searches
+            self.conversation.call(call)
+
+    def _read_hosted_response(self, found: dict[str, Any], at: str) -> None:
+        call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
+        held = (
+            {key: value for key, value in response.items() if key not in _NO_RESULTS}
+            if isinstance(response, dict)
+            else {}
+        )
+        if held and self.conversation.has_call(call_id):
+            set_output(self.conversation.answer(call_id, UNANSWERED, at), held)
+        elif held:
+            self.source.not_understood(
+                "toolResponse without a call", at, f"the answer to a call (none has the id {call_id!r})"
+            )
 
     def _read_function_response(self, found: dict[str, Any], at: str) -> None:
         name = expect_text(found.get("name"), f"{at}/name")
@@ -111,14 +161,11 @@ class ContentReader:
 
     def add_grounding(self, holder: dict[str, Any], at: str) -> None:
         """Report the hosted search behind an answer: one, whatever the number of its queries."""
-        found = get(holder, "groundingMetadata")
-        if not isinstance(found, dict):
+        if not is_grounded(holder):
             return
-        at = f"{at}/groundingMetadata"
+        found, at = get(holder, "groundingMetadata"), f"{at}/groundingMetadata"
         queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
         chunks = expect_list(get(found, "groundingChunks"), f"{at}/groundingChunks")
-        if not queries and not chunks:
-            return
         call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY)
         call.queries = tuple(query for query in queries if isinstance(query, str))
         if chunks:
@@ -181,7 +228,8 @@ def read_response(reader: ContentReader, record: dict[str, Any], at: str) -> Non
     first = expect_object(candidates[0], f"{at}/candidates/0")
     if first.get("content") is not None:
         content_at = f"{at}/candidates/0/content"
-        reader.read({"parts": [], **expect_object(first["content"], content_at)}, content_at, by_agent=True)
+        content = {"parts": [], **expect_object(first["content"], content_at)}
+        reader.read(content, content_at, by_agent=True, grounded=is_grounded(first))
     reader.add_grounding(first, f"{at}/candidates/0")
 
 

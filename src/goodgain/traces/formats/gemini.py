@@ -22,6 +22,7 @@ from goodgain.traces.conversations.gemini_contents import (
     ContentReader,
     get,
     is_content,
+    is_grounded,
     read_response,
     set_output,
 )
@@ -51,7 +52,7 @@ def sniff(head: FileHead) -> bool:
     """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
     if are_exchanges(head):
         # A log of exchanges with several vendors is of the other one: those with Gemini are passed over and counted.
-        return any(map(_is_exchange, head.objects)) and not any(map(_is_with_other_vendor, head.objects))
+        return any(map(_split_exchange, head.objects)) and not any(map(_is_with_other_vendor, head.objects))
     return any(_is_of_format(record) for record in head.conversations)
 
 
@@ -163,15 +164,16 @@ def _get_model(value: Any) -> str | None:
     return model if isinstance(model, str) and model else None
 
 
-def _is_exchange(record: Any) -> bool:
+def _split_exchange(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the request and the whole answer, also of a stream, of an exchange with Gemini; None for another record."""
     found = split_exchange(record)
-    return found is not None and "contents" in found[0] and "candidates" in found[1]
+    return found if found is not None and "contents" in found[0] and "candidates" in found[1] else None
 
 
 def _read_exchange(record: Any, at: str) -> Exchange | None:
-    if not _is_exchange(record):
+    if (found := _split_exchange(record)) is None:
         return None
-    request, response = record["request"], record["response"]
+    request, response = found
     contents = expect_list(request["contents"], f"{at}/request/contents")
     candidates = expect_list(response["candidates"], f"{at}/response/candidates")
     first = expect_object(candidates[0], f"{at}/response/candidates/0") if candidates else {}
@@ -187,13 +189,17 @@ def _read_exchange(record: Any, at: str) -> Exchange | None:
 
 
 def _content_key(content: Any) -> Hashable | None:
-    """Return what two copies of a content share: role, text, and its calls and responses by name and id."""
+    """Return what two copies of a content share: role, text, and its calls and responses by name and id.
+
+    A text may stand in several pieces, as it was streamed; thoughts are not always sent again.
+    """
     if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
         return None
     parts = [part for part in content["parts"] if isinstance(part, dict)]
     named = [get(part, key) for part in parts for key in ("functionCall", "functionResponse")]
     calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
-    return (str(content.get("role")), message_text(parts).strip(), calls)
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
+    return (str(content.get("role")), "".join(texts).strip(), calls)
 
 
 def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
@@ -252,7 +258,7 @@ def _read_events(source: Source, events: list[tuple[Any, str]]) -> ContentReader
         content = parse_if_json(event.get("content"))
         if content is not None:
             found = {"parts": [], **expect_object(content, f"{at}/content")}
-            reader.read(found, f"{at}/content", by_agent=author != "user")
+            reader.read(found, f"{at}/content", by_agent=author != "user", grounded=is_grounded(event))
         reader.add_grounding(event, at)
     return reader
 

@@ -25,6 +25,7 @@ from goodgain.traces.conversations.exchanges import (
     read_chat_log,
     split_exchange,
 )
+from goodgain.traces.conversations.executed_tools import read_executed_tools
 from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import (
     as_word,
@@ -325,9 +326,9 @@ def _read_calls(source: Source, conversation: Conversation, message: dict[str, A
     elif content is not None:
         raise unexpected_value(f"{at}/content", "text or parts", content)
     if message.get("executed_tools") is not None:
-        for index, tool in enumerate(expect_list(message["executed_tools"], f"{at}/executed_tools")):
-            tool_at = f"{at}/executed_tools/{index}"
-            _read_executed_tool(conversation, expect_object(tool, tool_at), tool_at)
+        for call in read_executed_tools(message["executed_tools"], f"{at}/executed_tools"):
+            conversation.hosted += 1
+            conversation.call(call)
     if "provider_specific_fields" in message and isinstance(kept := message["provider_specific_fields"], dict):
         kept_at = f"{at}/provider_specific_fields"
         source.check_fields(
@@ -365,21 +366,6 @@ def _read_part(source: Source, conversation: Conversation, part: Any, at: str) -
 def _report_part(source: Source, part: dict[str, Any], at: str, of: str) -> None:
     kind = f"of type {part['type']!r}" if "type" in part else f"with {', '.join(map(str, list(part)[:3]))!r}"
     source.not_understood(f"part {kind} in {of}", at, _EXPECTED_CONTENT)
-
-
-def _read_executed_tool(conversation: Conversation, tool: dict[str, Any], at: str) -> None:
-    """Read a tool that Groq ran: a search has type `search`, and its results beside the text that the model saw."""
-    kind = expect_text(tool.get("type"), f"{at}/type")
-    found = tool.get("search_results")
-    output = tool.get("output")
-    conversation.hosted += 1
-    conversation.call(
-        ToolCall(
-            kind, at, arguments=tool.get("arguments"),
-            output=found if found is not None else UNANSWERED if output is None else output,
-            spare=UNANSWERED if found is None or output is None else output,
-        )
-    )  # fmt: skip
 
 
 def _read_citations(source: Source, conversation: Conversation, annotations: Any, at: str, model: Any) -> None:

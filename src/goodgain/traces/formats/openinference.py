@@ -1,4 +1,4 @@
-"""OpenInference, OTel GenAI, Vercel AI SDK and Traceloop spans: OTLP JSON, JSON Lines of spans, tables of Phoenix.
+"""OpenInference, OTel GenAI, Vercel AI SDK, Traceloop, Monocle spans: OTLP JSON, JSON Lines of spans, tables of Phoenix.
 
 A root span is a turn; turns with one session.id are a trace. A search belongs to the step of the latest model span
 that started before it under the same root; searches before the first model span are one step.

@@ -6,7 +6,9 @@ Vercel AI SDK.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import orjson
@@ -152,11 +154,32 @@ def _build(value: Any) -> Any:
     return value
 
 
+def _name_answers(events: list[Event]) -> list[str]:
+    """Return for each chunk what tells its answer from others: its id, or how many answers ended before.
+
+    Groq's agents give each chunk an id of its own, and the last one of each answer the same.
+    """
+    ids = [str(event.get("id")) for event in events]
+    ends = [_is_end(event) for event in events]
+    counts = Counter(ids)
+    if any(counts[name] > 1 and not end for name, end in zip(ids, ends, strict=True)):
+        return ids
+    ended = accumulate(ends, initial=0)
+    return [
+        str(number - (number > 0 and not event.get("choices"))) for number, event in zip(ended, events, strict=False)
+    ]
+
+
+def _is_end(event: Event) -> bool:
+    choices = event.get("choices")
+    return isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices)
+
+
 def _assemble_chat(events: list[Event]) -> Assembled | None:
     """Join the deltas of each answer's first choice; several answers are the messages of one conversation."""
     answers: dict[str, Event] = {}
-    for event in events:
-        answer = answers.setdefault(str(event.get("id")), {"message": _Pieces(), "finish_reason": None, "usage": None})
+    for name, event in zip(_name_answers(events), events, strict=True):
+        answer = answers.setdefault(name, {"message": _Pieces(), "finish_reason": None, "usage": None})
         answer["model"] = event.get("model") or answer.get("model")
         answer["usage"] = event.get("usage") or answer["usage"]
         choices = event.get("choices")

@@ -1,4 +1,4 @@
-"""The first 256 KiB of a file, from which formats are recognised."""
+"""The beginning of a file, from which formats are recognised: 256 KiB, and more where it begins with long texts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES
 
-__all__ = ["HEAD_SIZE", "FileHead"]
+__all__ = ["HEAD_SIZE", "MAX_HEAD", "FileHead"]
 
-#: Bytes looked at to recognise a format: enough for a system prompt and the first messages behind it.
-HEAD_SIZE = 256 * 1024
+#: Bytes looked at to recognise a format: enough for a system prompt and the first messages behind it. Of a longer text
+#: (a pasted document, a screenshot) only so many count. The last is the most that is looked at.
+HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
+#: JSON nested deeper cannot be parsed.
+_MAX_DEPTH = 1000
 #: Strings (also one that the end of the head cuts off), brackets and commas: all that closing cut JSON needs. The
-#: possessive `*+` keeps the search linear on hostile text.
-_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+#: possessive `++` and `*+` keep the search linear on hostile text.
+_JSON_TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that do not hold text, by their first bytes; they are named in the error.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
@@ -27,7 +31,7 @@ _SHOWN_KEYS, _SHOWN_KEY = 8, 40
 
 
 class FileHead:
-    """The first 256 KiB of a file, decompressed.
+    """The first 256 KiB of a file, decompressed; more, up to 16 MiB, where the file begins with long texts.
 
     Attributes:
         name: the file's name without `.gz` or `.zst`.
@@ -36,8 +40,11 @@ class FileHead:
         rows: the first rows of a table (Parquet); None for other files.
     """
 
-    def __init__(self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None) -> None:
+    def __init__(
+        self, name: str, raw: bytes, *, whole: bool, rows: list[Any] | None = None, in_lines: bool = False
+    ) -> None:
         self.name = name
+        self._in_lines = in_lines  # what follows the head says that each line of the file is a value
         self.rows = rows
         self.raw = raw.removeprefix(b"\xef\xbb\xbf")  # the byte order mark that Windows programs write
         self.whole = whole
@@ -52,7 +59,7 @@ class FileHead:
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
             return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
-        if self.name.lower().endswith(JSON_LINES):
+        if self._in_lines or self.name.lower().endswith(JSON_LINES):
             return "jsonl"
         # The name does not say it: several lines are JSON Lines if the first is a whole value by itself.
         first, _, rest = start.partition(b"\n")
@@ -64,6 +71,36 @@ class FileHead:
             # Logs of programs begin lines with `[INFO]` or a date in brackets: these are text.
             return "text" if start.startswith(b"[") and not _is_list_start(start) else "json"
         return "jsonl"
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a record or a message stands whole in the head, and 256 KiB in which long texts count as shorter ones."""
+        if self.kind not in ("json", "jsonl"):
+            return self.kind != "text" or self.is_binary  # text has no records: all that may be looked at is
+        stands, counted = self._measured
+        return stands and counted >= HEAD_SIZE
+
+    @property
+    def has_record(self) -> bool:
+        """Whether a value of JSON, or an object in a list in it, stands whole in the head (or is nested too deep to be read)."""
+        return self._measured[0]
+
+    @cached_property
+    def _measured(self) -> tuple[bool, int]:
+        """Whether a record stands whole, and how many bytes count."""
+        stands, counted = False, len(self.raw)
+        opened: list[bytes] = []
+        for token in _STRINGS_AND_BRACKETS.finditer(self.raw):
+            sign = token[0][:1]
+            if sign == b'"':
+                counted -= max(0, token.end() - token.start() - _COUNTED_OF_TEXT)
+            elif sign in b"[{":
+                opened.append(sign)
+                if len(opened) > _MAX_DEPTH:
+                    return True, HEAD_SIZE
+            elif opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
+                stands = True
+        return stands, counted
 
     @cached_property
     def value(self) -> Any:
@@ -138,6 +175,8 @@ class FileHead:
         if self.kind == "text":
             line = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
             return f"text that begins with {line[:_SHOWN_KEY]!r}"
+        if self.records and all(record is None for record in self.records) and self.raw.strip() != b"null":
+            return "JSON that is damaged or cut off"
         return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet", "zip": "a zip archive"}[self.kind] + (
             " without objects" if self.kind != "zip" else ""
         )

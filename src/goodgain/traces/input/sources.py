@@ -18,7 +18,7 @@ from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES, as_text, compression, open_stream, plain_name
 from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
+from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
@@ -74,12 +74,24 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read the first 256 KiB of a file; `opener` opens it where it does not stand at its path."""
+    """Read the beginning of a file, until it is enough; `opener` opens it where it does not stand at its path."""
+    name, size = plain_name(path.name), HEAD_SIZE
     with open_stream(path) if opener is None else opener() as file:
-        raw = file.read(HEAD_SIZE + 1)
-    if raw.startswith(PARQUET):
-        return FileHead(path.name, raw[:HEAD_SIZE], whole=False, rows=_read_rows(path, _HEAD_ROWS))
-    return FileHead(plain_name(path.name), raw[:HEAD_SIZE], whole=len(raw) <= HEAD_SIZE)
+        raw = read_at_most(file, size + 1)
+        if raw.startswith(PARQUET):
+            return FileHead(path.name, raw[:size], whole=False, rows=_read_rows(path, _HEAD_ROWS))
+        while True:
+            head = FileHead(name, raw[:size], whole=len(raw) <= size)
+            if head.whole or size >= MAX_HEAD or head.is_enough:
+                break
+            size *= 2
+            raw += read_at_most(file, size + 1 - len(raw))
+        # One line so far, of which the name does not say whether it is a record or the file.
+        if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
+            further = raw + read_at_most(file, MAX_HEAD - len(raw))
+            if FileHead(name, further, whole=False).kind == "jsonl":
+                head = FileHead(name, head.raw, whole=False, in_lines=True)
+    return head
 
 
 def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from goodgain.traces.conversations.conversation import find_query_id, message_te
 from goodgain.traces.conversations.usage import read_usage
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.model import Usage
-from goodgain.traces.otel.spans import Attributes, Span
+from goodgain.traces.otel.spans import KNOWN_KINDS, Attributes, Span
 
 __all__ = ["SEARCH_KINDS", "USAGE", "Root", "find_roots", "split_session"]
 
@@ -34,6 +34,8 @@ class Root:
         self.span_ids = [span.span_id for span in spans]
         self.top = top
         self.trace_id = top.trace_id
+        #: Whether any span is a model's, a tool's, an agent's ..., or may be: else it is no agent's work.
+        self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         self.start, self.order = self.spans[0].start, self.spans[0].order
         rooted = [top, *(span for span in self.spans if span is not top)]
         self.session = next(filter(None, (_read_session_id(span) for span in rooted)), None)
@@ -52,7 +54,8 @@ def find_roots(spans_read: Iterable[Span], *, costs: bool = False) -> list[Root]
         _drop_bodies(span, costs=costs)
     roots = []
     for spans in traces.values():
-        tops = [span for span in spans if span.parent_id is None]
+        turns = [span for span in spans if span.kind == "TURN"]
+        tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
         tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
         if len(tops) < 2:
             roots.append(Root(spans, tops[0] if tops else min(spans, key=lambda span: (span.start, span.order))))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.usage import add_usages
-from goodgain.traces.input.checks import unexpected_value
+from goodgain.traces.input.checks import format_place, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.traces.otel.roots import USAGE, Root, find_roots, split_session
 from goodgain.traces.otel.spans import Attributes, Span
-from goodgain.traces.otel.vocabularies import CALL_ID
+from goodgain.traces.otel.vocabularies import CALL_ID, REMEDY
 from goodgain.traces.tools import is_search_tool
 
 __all__ = ["read_span_traces"]
@@ -21,6 +23,8 @@ _REMEDY = (
     "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
 )
+#: An error names at most this many root spans, and this many characters of each.
+_SHOWN_NAMES, _SHOWN_NAME = 5, 40
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
 
 
@@ -33,13 +37,34 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
         remedy: what would have recorded the results of a search that lacks them.
     """
     sessions: dict[str, list[Root]] = {}
-    for root in find_roots(spans, costs=source.costs):
-        sessions.setdefault(root.session or f"\0{root.span_ids[0]}", []).append(root)
+    for root in _select_agents(source, find_roots(spans, costs=source.costs)):
+        alone = root.trace_id if root.top.kind == "TURN" else root.span_ids[0]
+        sessions.setdefault(root.session or f"\0{alone}", []).append(root)
     for members in sessions.values():
         members.sort(key=lambda root: (root.start, root.order))
         for group in split_session(members):
             with source.handle_errors():
                 yield _read_trace(source, group, remedy or _REMEDY)
+
+
+def _select_agents(source: Source, roots: list[Root]) -> list[Root]:
+    """Return the roots with a span of a known kind; a web server's own (`GET /health`) are neither queries nor turns.
+
+    Raises:
+        InputError: there are roots, and none of them has such a span.
+    """
+    others = [root for root in roots if not root.is_of_agent]
+    if others and len(others) == len(roots):
+        names = Counter(root.top.name or "without a name" for root in others)
+        shown = ", ".join(f"{name[:_SHOWN_NAME]!r} {count}" for name, count in names.most_common(_SHOWN_NAMES))
+        raise InputError(
+            f"{source.path}: none of its {sum(len(root.spans) for root in others)} spans is of a known kind (a model, tool, "
+            f"retriever, agent or chain); its root spans are {shown}; export the spans of the agent too, or write its "
+            "searches in the format jsonl"
+        )
+    for root in others:
+        source.summary.count_other_root(root.top.name, format_place(root.top.at))
+    return [root for root in roots if root.is_of_agent]
 
 
 def _read_trace(source: Source, roots: list[Root], remedy: str) -> Trace:
@@ -69,7 +94,7 @@ def _read_steps(source: Source, root: Root, remedy: str) -> list[Step]:
             retrievals.append((span, call))
             steps[-1].calls.append(call)
             calls += 1
-        elif span.kind == "TOOL" and span.span_id not in callers:
+        elif span.kind == "TOOL" and span.span_id not in callers and not _is_inside_its_copy(span, by_id):
             steps[-1].calls.append(_read_tool(span, remedy))
             calls += 1
         elif span.kind == "RERANKER" and source.reranked:
@@ -129,6 +154,15 @@ def _iterate_ancestors(span: Span, by_id: dict[str, Span]) -> Iterator[Span]:
         at = by_id.get(at.parent_id or "")
 
 
+def _is_inside_its_copy(span: Span, by_id: dict[str, Span]) -> bool:
+    """Return whether a tool's span stands below one that records the same call: that of the agent, above that of MCP."""
+    name = _find_tool_name(span)
+    return any(
+        above.kind == "TOOL" and _find_tool_name(above) == name and _read_tool(above, "").answered
+        for above in _iterate_ancestors(span, by_id)
+    )
+
+
 def _is_inside_recorded_retriever(span: Span, by_id: dict[str, Span]) -> bool:
     """Return whether a retriever is called by another one, whose list is the one that the agent saw."""
     return any(
@@ -149,6 +183,7 @@ def _read_retrieval(span: Span, remedy: str) -> ToolCall:
     else:
         found, spare = spare, UNANSWERED
     failed = span.failed and not documents
+    remedy = span.attributes.get(REMEDY, remedy)
     return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
 
 
@@ -180,8 +215,12 @@ def _complete_documents(documents: list[Attributes], output: Any) -> list[Attrib
     ]
 
 
+def _find_tool_name(span: Span) -> Any:
+    return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
+
+
 def _read_tool(span: Span, remedy: str) -> ToolCall:
-    name = span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
+    name = _find_tool_name(span)
     if not isinstance(name, str) or not name:
         raise unexpected_value(f"{span.at}/name", "the name of a tool", name)
     output = span.get("output.value")

@@ -15,7 +15,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.input.checks import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.otel.vocabularies import translate
 
-__all__ = ["Attributes", "Span", "read_nanoseconds", "read_spans"]
+__all__ = ["KNOWN_KINDS", "Attributes", "Span", "read_nanoseconds", "read_spans"]
 
 Attributes = dict[str, Any]
 
@@ -30,11 +30,11 @@ _KINDS = {
     "embeddings": "EMBEDDING",
     "vector_db_retrieve": "RETRIEVER",
 }
-#: Kinds of OpenInference, and operations of the GenAI conventions. Only the first four can hold a search.
-_KNOWN = {
+#: Kinds of OpenInference, operations of the GenAI conventions, and Monocle's turn. Only the first four can hold a search.
+KNOWN_KINDS = {
     *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
     *("CREATE_AGENT", "INVOKE_WORKFLOW", "SEARCH_MEMORY", "CREATE_MEMORY", "UPDATE_MEMORY", "UPSERT_MEMORY"),
-    *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN"),
+    *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN", "TURN"),
 }
 #: Kinds that say nothing about searches: OpenTelemetry's own, and those of instrumentation that does not know.
 _EMPTY_KINDS = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
@@ -156,9 +156,11 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
         attributes = _read_otlp_attributes(attributes, f"{at}/attributes", _MAX_DEPTH)
     elif attributes is None:
         attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")} or None
+    if isinstance(attributes, dict) and "span.type" in attributes:  # Monocle keeps inputs and outputs in events
+        attributes = {**_read_events(raw.get("events"), f"{at}/events"), **attributes}
     start = raw.get("startTimeUnixNano", raw.get("start_time", raw.get("start_time_unix_nano", raw.get("startTime"))))
     end = raw.get("endTimeUnixNano", raw.get("end_time", raw.get("end_time_unix_nano", raw.get("endTime"))))
-    name = raw.get("name")
+    name = raw.get("name", raw.get("span_name"))
     span = Span(
         _read_id(trace_id, f"{at}/trace_id"), _read_id(span_id, f"{at}/span_id"),
         _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
@@ -167,7 +169,7 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
         dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
     span.kind = _read_kind(span, raw)
-    if span.kind not in _KNOWN:
+    if span.kind not in KNOWN_KINDS:
         span.unknown = _describe_unknown(span)
     return span
 
@@ -240,7 +242,19 @@ def read_nanoseconds(value: Any, at: str) -> int:
 def _has_failed(raw: dict[str, Any]) -> bool:
     status = raw.get("status", raw.get("status_code"))
     code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
-    return code in (2, "ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR")  # 2 is STATUS_CODE_ERROR in OTLP
+    return code in (2, "ERROR", "error", "STATUS_CODE_ERROR", "StatusCode.ERROR")  # 2 is STATUS_CODE_ERROR in OTLP
+
+
+def _read_events(events: Any, at: str) -> Attributes:
+    """Return the attributes of a span's events, each under the name of its event: `data.input.input`."""
+    found: Attributes = {}
+    for index, event in enumerate(events if isinstance(events, list) else []):
+        attributes = event.get("attributes") if isinstance(event, dict) else None
+        if isinstance(attributes, list):
+            attributes = _read_otlp_attributes(attributes, f"{at}/{index}/attributes", _MAX_DEPTH)
+        if isinstance(attributes, dict):
+            found |= {f"{event.get('name')}.{key}": value for key, value in attributes.items()}
+    return found
 
 
 def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:

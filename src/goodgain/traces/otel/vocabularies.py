@@ -1,4 +1,4 @@
-"""Vocabularies of attributes besides OpenInference and OTel GenAI: Vercel AI SDK, Traceloop, MLflow, Langfuse.
+"""Vocabularies of attributes besides OpenInference and OTel GenAI: Vercel AI SDK, Traceloop, MLflow, Langfuse, Monocle.
 
 `translate` adds to a span's attributes the names that the span reader knows: `tool.name`, `tool_call.id`, `input.value`,
 `output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
@@ -12,12 +12,14 @@ from typing import Any
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.tools import is_search_tool
 
-__all__ = ["CALL_ID", "decode", "find_session", "translate"]
+__all__ = ["CALL_ID", "REMEDY", "decode", "find_session", "translate"]
 
 Attributes = dict[str, Any]
 
 #: The attribute with the id of the call that a tool's span answers.
 CALL_ID = "tool_call.id"
+#: The attribute under which a vocabulary keeps what would have recorded the results of a search; no log has one of this name.
+REMEDY = "goodgain.remedy"
 #: Names under which logs keep the id of a conversation, the best first.
 _SESSIONS = (
     "session_id",
@@ -44,6 +46,21 @@ _LANGFUSE_KINDS = {
     **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
     "GENERATION": "LLM",
 }
+#: The kinds of Monocle's `span.type`. Those without a kind say where something was done, and not what.
+_MONOCLE_KINDS = {
+    **dict.fromkeys(("inference", "inference.framework"), "LLM"),
+    **dict.fromkeys(("agentic.tool.invocation", "agentic.mcp.invocation"), "TOOL"),
+    **dict.fromkeys(("agentic.turn", "agentic.request"), "TURN"),
+    **dict.fromkeys(("workflow", "generic", "http.process", "http.send"), ""),
+    "retrieval": "RETRIEVER",
+    "embedding": "EMBEDDING",
+    "agentic.invocation": "AGENT",
+    "agentic.delegation": "CHAIN",
+    "inference.modelapi": "CHAIN",  # it stands below the span of the model
+}
+_MONOCLE_REMEDY = (
+    "Monocle keeps only the first 100 characters of what a retriever found: return it from a tool of the agent"
+)
 
 
 def translate(attributes: Attributes, name: str) -> str:
@@ -162,10 +179,74 @@ def _read_langfuse(attributes: Attributes, name: str) -> str:
     return _LANGFUSE_KINDS.get(kind.upper(), kind.upper())
 
 
+def _read_monocle(attributes: Attributes, name: str) -> str:
+    _add(attributes, "session.id", attributes.get("scope.agentic.session"))
+    _add_metadata(attributes, "scope.")
+    span_type = str(attributes.get("span.type"))
+    kind = _MONOCLE_KINDS.get(span_type)
+    entities = _find_entities(attributes)
+    first = entities[0] if entities else {}
+    if kind is None:
+        if span_type == "custom":  # a function that the user chose: the name decides
+            kind = "TOOL" if is_search_tool(name) else ""
+        else:
+            return span_type.upper() if "monocle_apptrace.version" in attributes else ""
+    elif kind == "RETRIEVER" and str(first.get("type")).startswith("model.embedding"):
+        return "EMBEDDING"
+    given = attributes.get("data.input.input")
+    if kind == "LLM":
+        messages = given if isinstance(given, list) else [given]
+        _add(attributes, "gen_ai.input.messages", [_read_monocle_message(decode(one)) for one in messages])
+        called = [one.get("name") for one in entities if str(one.get("type")).startswith("tool.")]
+        parts = [{"type": "tool_call", "name": one} for one in called]
+        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+        for ours, theirs in (("input", "prompt"), ("output", "completion")):
+            _add(attributes, f"gen_ai.usage.{ours}_tokens", attributes.get(f"metadata.{theirs}_tokens"))
+        return kind
+    if kind in ("TOOL", "RETRIEVER"):
+        _add(attributes, "tool.name", first.get("name"))
+        _add(attributes, "input.value", decode(given[0] if isinstance(given, list) and len(given) == 1 else given))
+        output = attributes.get("data.output.response", attributes.get("data.output.output"))
+        if kind == "RETRIEVER":
+            output = decode(output)
+            if isinstance(output, dict) and (
+                "retrieved_references" in output or {"assistant", "session_id"} >= output.keys()
+            ):
+                output = output.get("retrieved_references")  # of Bedrock, whose answer may stand in its place
+            elif isinstance(output, str) and output.endswith("..."):
+                output = None
+            _add(attributes, REMEDY, _MONOCLE_REMEDY)
+        _add(attributes, "output.value", output)
+    return kind
+
+
+def _find_entities(attributes: Attributes) -> list[Attributes]:
+    """Return what took part in a span: `entity.1.name`, `entity.2.name` ..., or a list `entity`."""
+    listed = attributes.get("entity")
+    if isinstance(listed, list):
+        return [one for one in listed if isinstance(one, dict)]
+    found: dict[str, Attributes] = {}
+    for key, value in attributes.items():
+        prefix, _, rest = key.partition(".")
+        number, _, field = rest.partition(".")
+        if prefix == "entity" and field in ("type", "name"):
+            found.setdefault(number, {})[field] = value
+    return [found[number] for number in sorted(found, key=lambda number: (len(number), number))]
+
+
+def _read_monocle_message(message: Any) -> Attributes:
+    """Return a message of `{role: text}`, or the text of the user, with a role and content."""
+    if isinstance(message, dict) and len(message) == 1:
+        ((role, content),) = message.items()
+        return {"role": role, "content": content}
+    return {"role": "user", "content": message}
+
+
 #: For each prefix of attributes the reader of the vocabulary.
 _VOCABULARIES: dict[str, Callable[[Attributes, str], str]] = {
     "ai.": _read_vercel,
     "traceloop.": _read_traceloop,
     "mlflow.": _read_mlflow,
     "langfuse.": _read_langfuse,
+    "span.type": _read_monocle,
 }

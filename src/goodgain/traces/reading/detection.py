@@ -19,7 +19,7 @@ from typing import IO, Any
 import orjson
 
 from goodgain.errors import InputError
-from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.file_head import MAX_HEAD, FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, formats, get_format
@@ -50,6 +50,11 @@ def detect_format(path: Path, head: FileHead) -> Format:
         raise InputError(f"{path}: could be {names}; say which with format=")
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
+    if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
+        raise InputError(
+            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to find its format; name the format with "
+            f"format= (--format): {', '.join(known)}"
+        )
     raise InputError(_describe_unclaimed(path, head, known))
 
 

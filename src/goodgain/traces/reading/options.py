@@ -34,7 +34,7 @@ class ReadOptions:
     """How to read traces.
 
     Attributes:
-        format: a format's name, or auto: found from the file's first 256 KiB.
+        format: a format's name, or auto: found from the file's beginning.
         turns: last: only the last turn of each trace is a query; searching: the last turn that searched (the last turn
             of all if none did); all: each turn is one.
         iteration: step: the calls of a step are one iteration; call: each call is one; None: the best that the format records.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.opening import COMPRESSED, compression, explain_read_errors, make_path, open_plain
+from goodgain.files.safe_text import check_name
 from goodgain.traces.input.sources import ENDINGS, read_head
 from goodgain.traces.reading.detection import detect_format
 from goodgain.traces.reading.known_formats import formats, get_format
@@ -61,6 +62,7 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
                 raise InputError(
                     f"{name!r} is not the name of a system; give a text for each, as in {{'old': 'old.jsonl'}}"
                 )
+            check_name(name, "system")
         found = [TraceFile(path, name) for name, of_system in paths.items() for path in _list_files(of_system)]
     else:
         found = [TraceFile(path) for path in _list_files(paths)]

@@ -15,6 +15,7 @@ import polars as pl
 
 from goodgain.errors import GoodgainNotice, InputError, notice
 from goodgain.files.forks import check_fork
+from goodgain.files.safe_text import check_name
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.logs import Log, find_logs
 from goodgain.traces.input.sources import Source
@@ -93,7 +94,7 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
             has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
             one question are one query, under the id of the first system; not where a system was asked it twice.
-        format: the name of a format, or auto: found from the first 256 KiB of each file.
+        format: the name of a format, or auto: found from the beginning of each file.
         turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
             query, named `<query_id>_<turn>`.
         iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
@@ -183,6 +184,8 @@ def read_batches(
     """
     check_fork()
     files = find_trace_files(paths)
+    if options.tag is not None:
+        check_name(options.tag, "system")
     if options.tag is not None and isinstance(paths, Mapping):
         raise InputError(f"tag={options.tag!r}: the systems are named with their files; leave out tag=")
     done, total = 0, sum(file.path.stat().st_size for file in files)

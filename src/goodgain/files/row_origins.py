@@ -1,4 +1,4 @@
-"""Where rows come from, so that an error can name the file and the line of a row."""
+"""Where rows come from, so that an error can name the file and the line of a row, and which rows are left out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from goodgain.errors import InputError, notice
 from goodgain.files.content import Content
 from goodgain.files.opening import open_stream
-from goodgain.schema import COMMENT
+from goodgain.schema import BLANKS, COMMENT
 
 __all__ = [
     "COMMENT_BYTES",
@@ -18,17 +19,21 @@ __all__ = [
     "FileLines",
     "FrameRows",
     "RowSource",
+    "SkippedRows",
     "TextLines",
+    "check_errors_option",
     "number_lines",
     "number_rows",
     "quote",
 ]
 
-#: White space between the fields of a text file, as C's isspace has it.
-WHITE = b" \t\r\v\f"
 _END = b"\n"
+#: White space between the fields of a line of text.
+WHITE = BLANKS.encode().replace(_END, b"")
 COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
+#: Places of rows left out that a notice shows.
+_PLACES = 5
 
 
 def quote(line: str) -> str:
@@ -132,3 +137,31 @@ class FileLines:
 
 #: Where the rows of a table come from.
 RowSource = FrameRows | TextLines | FileLines
+
+
+class SkippedRows:
+    """Counts the rows that are left out of one source, and keeps the places of the first five."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.places: list[str] = []
+
+    def add(self, place: str) -> None:
+        """Count a row, and keep its place if it is among the first."""
+        self.count += 1
+        if len(self.places) < _PLACES:
+            self.places.append(place)
+
+    def report(self, label: str, unit: str = "line") -> None:
+        """Give one notice, if anything was left out."""
+        if self.count:
+            first = "the first: " if self.count > len(self.places) else ""
+            notice(
+                f"{label}: left out {self.count} bad {unit}{'s' * (self.count != 1)}; {first}{'; '.join(self.places)}"
+            )
+
+
+def check_errors_option(errors: str) -> None:
+    """Raise unless the option is `raise` or `skip`."""
+    if errors not in ("raise", "skip"):
+        raise InputError(f"errors={errors!r} is neither 'raise' nor 'skip'")

@@ -1,0 +1,88 @@
+"""The thresholds of measures: which ones a call needs, and notices where the labels of the qrels do not suit them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import ir_measures
+import polars as pl
+
+from goodgain.errors import notice
+from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+
+__all__ = ["find_thresholds", "warn_if_no_label_reaches", "warn_of_labels"]
+
+#: The largest label of the scale for which the guideline gives its threshold.
+_LARGEST_LABEL = 4
+
+#: How a door with the switch names it; one that has none says how the measure is written.
+_SWITCH = "rel={0:g} (--rel {0:g})"
+
+
+def find_thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
+    """Return the thresholds for which measures need a ledger, each once and sorted; the default where none matters."""
+    return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
+
+
+def _find_using(measures: Iterable[ir_measures.Measure]) -> list[GoodGainMeasure]:
+    """Return the measures that take a threshold: NumIter and its like do not."""
+    return [m for m in measures if isinstance(m, GoodGainMeasure) and m.declaration.uses_rel]
+
+
+def warn_of_labels(
+    qrels: pl.DataFrame,
+    measures: Iterable[ir_measures.Measure],
+    *,
+    rel: float | None = None,
+    switch: str | None = _SWITCH,
+) -> None:
+    """Give a notice where no label reaches a threshold, or where labels are on another scale than the default one.
+
+    Args:
+        qrels: the labels.
+        measures: the measures of a call.
+        rel: the threshold that the call gave to those that name none.
+        switch: how the caller names this threshold, a format of its value; None where measures alone can name one.
+    """
+    using = _find_using(measures)
+    warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
+    largest: Any = qrels.get_column("relevance").max()
+    if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
+        remedy = f"such as {switch.format(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
+        notice(
+            f"labels go up to {largest:g}, and rel={DEFAULT_REL} is the default for labels from 0 to {_LARGEST_LABEL}: give the "
+            f"smallest good label, {remedy}"
+        )
+
+
+def warn_if_no_label_reaches(
+    qrels: pl.DataFrame,
+    measures: Iterable[GoodGainMeasure],
+    *,
+    rel: float | None = None,
+    switch: str | None = None,
+    write: Callable[[GoodGainMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
+) -> None:
+    """Give one notice of the thresholds that no label reaches: then no document is good, and nothing can be found.
+
+    Args:
+        qrels, measures, rel, switch: as above; all measures use a threshold.
+        write: returns how a measure with a threshold is written, where the switch does not help.
+    """
+    largest: Any = qrels.get_column("relevance").max()
+    beyond = [measure for measure in measures if measure.rel > largest]
+    if not beyond:
+        return
+    lower = 1 if largest >= 1 else largest
+    if largest <= 0:
+        remedy = "check the labels"
+    elif switch and any("rel" not in measure.params or measure.rel == rel for measure in beyond):
+        remedy = f"give {switch.format(lower)}"
+    else:
+        remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts give measures in any order
+    thresholds = " or ".join(f"rel={threshold:g}" for threshold in find_thresholds(beyond))
+    notice(
+        f"no label of the qrels reaches {thresholds} (the largest is {largest:g}), so no document is good: CG, SRE and the "
+        f"like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
+    )

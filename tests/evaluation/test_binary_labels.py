@@ -1,0 +1,259 @@
+"""`rel=1` (`--rel 1`): one switch for collections whose labels are 0 and 1, at every door that scores iterations."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import polars as pl
+import pytest
+import ranx
+
+import goodgain as gg
+import goodgain.hosts.ranx as ranx_host
+from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+from goodgain.judging.human_and_model import compare_orders
+from tests.formats.test_column_names import notices_of
+from tests.support.command import run_command
+from tests.support.tables import ROOT, in_one_search, no_notices
+
+QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
+ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]
+RUN = pl.DataFrame(
+    {
+        "query_id": [row[0] for row in ROWS],
+        "iteration": [row[1] for row in ROWS],
+        "doc_id": [row[2] for row in ROWS],
+        "rank": [1, 2, 1, 2, 1, 1],
+    }
+)
+NO_LABEL = "no label of the qrels reaches rel=2 (the largest is 1)"
+#: By hand: at iteration 1 one of the two good documents of q1 is found, and none of q2; at iteration 2 all are.
+AT_1, AT_2 = 0.25, 1.0
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """The qrels and the run as files."""
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "agent.run"
+    qrels.write_text("".join(f"{q} 0 {d} {label}\n" for q, of in QRELS.items() for d, label in of.items()))
+    run.write_text("".join(f"{q} {i} {d} {k} {-k} agent\n" for k, (q, i, d) in enumerate(ROWS, 1)))
+    return [str(qrels), str(run)]
+
+
+def values(*arguments: str) -> dict[str, float]:
+    """Measure by name -> value, as evaluate prints them."""
+    done = run_command("evaluate", *arguments, "-o", "jsonl")
+    assert done.returncode == 0, done.stderr
+    return {row["measure"]: row["value"] for row in map(json.loads, done.stdout.splitlines())}
+
+
+def test_the_switch_is_the_threshold_of_every_measure_of_ours_that_names_none() -> None:
+    scores = gg.evaluate(QRELS, RUN, ["ncg@1 CG(rel=0.5)@2", gg.nCG @ 2, "NumGood@1-2 NumDup"], rel=1)
+    assert scores.mean() == {
+        "nCG(rel=1)@1": AT_1,
+        "CG(rel=0.5)@2": 1.5,
+        "nCG(rel=1)@2": AT_2,
+        "NumGood(rel=1)@1": 0.5,
+        "NumGood(rel=1)@2": 1.5,
+        "NumDup": 0.5,
+    }
+    assert scores.signature["rel"] == [0.5, 1] and scores.signature["without_good"] == [0, 0]
+
+
+def test_classic_measures_keep_their_own_threshold() -> None:
+    labels = {"q": {"a": 1, "b": 3}}
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    names = "P@1 RR AP R@1 Success@1 nDCG@2 F@2 GradedP@1 AP(rel=3)"
+    assert gg.evaluate(labels, run, names, rel=3).mean() == gg.evaluate(labels, run, names).mean()
+
+
+def test_the_switch_changes_no_value_of_a_measure_that_names_its_threshold() -> None:
+    one, two = (gg.evaluate(QRELS, RUN, "nCG(rel=1)@1-2 SRE(rel=1) NumDup@1", rel=rel).mean() for rel in (None, 2))
+    assert one == two == gg.evaluate(QRELS, RUN, "nCG@1-2 SRE NumDup@1", rel=1).mean()
+
+
+def test_the_default_as_a_switch_changes_no_name() -> None:
+    assert gg.evaluate({"q": {"a": 2}}, in_one_search({"q": {"a": 1.0}}), "nCG@1 SRE", rel=2).mean() == {
+        "nCG@1": 1.0,
+        "SRE": 1.0,
+    }
+
+
+def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
+    scores = gg.evaluate(QRELS, RUN, "nCG@1 SRE", rel=1)
+    assert scores["nCG@1"] == scores["ncg@1"] == scores["nCG(rel=1)@1"] == scores[gg.nCG @ 1] == AT_1
+    with pytest.raises(gg.MeasureError, match="was not asked for"):
+        scores["nCG@2"]
+    with pytest.raises(gg.MeasureError, match="was not asked for"):
+        scores["nCG(rel=3)@1"]
+
+
+def test_the_exact_name_is_found_before_the_name_under_the_switch() -> None:
+    scores = gg.evaluate({"q": {"a": 1, "b": 2}}, in_one_search({"q": {"a": 1.0}}), "nCG@1 nCG(rel=2)@1", rel=1)
+    assert scores["nCG@1"] == scores["ncg@1"] == 0.0
+    assert scores["nCG(rel=1)@1"] == pytest.approx(1 / 3)
+
+
+def test_bounds_and_values_of_queries_are_under_the_same_names() -> None:
+    run = in_one_search({"q1": {"aa": 3.0, "bb": 2.0, "cc": 1.0, "zz": 0.0}, "q2": {"dd": 1.0}})
+    scores = gg.evaluate(QRELS, run, "CG@1 NumDup", rel=1, bounds=True)
+    assert scores.bounds["CG(rel=1)@1"] == (1.5, 2.0)
+    found = scores.per_query.filter(measure="CG(rel=1)@1")
+    assert found.select("query_id", "value", "most").rows() == [("q1", 2.0, 3.0), ("q2", 1.0, 1.0)]
+
+
+def test_compare_has_the_switch_and_no_other_threshold_in_its_signature() -> None:
+    other = RUN.filter(pl.col("iteration") == 1)
+    with no_notices():  # one of the two stops early
+        found = gg.compare(QRELS, {"one": RUN, "other": other}, "nCG@2 NumDup", rel=1)
+        bounded = gg.compare(QRELS, {"one": RUN, "other": other}, "CG", rel=1, iterations=1, bounds=True)
+    assert found.means.filter(measure="nCG(rel=1)@2").get_column("mean").to_list() == [AT_2, AT_1]
+    assert found.signature["rel"] == [1] and found.signature["without_good"] == [0]
+    assert set(bounded.pairs.get_column("measure")) == {"CG(rel=1)@1", "CG(rel=1)"}
+
+
+def test_curve_and_ledger_have_the_switch() -> None:
+    curve = gg.curve(QRELS, {"agent": RUN}, "nCG AvgGain CG(rel=0.5) NumDup", rel=1, resamples=0)
+    assert list(dict.fromkeys(curve.get_column("measure"))) == ["nCG(rel=1)", "AvgGain(rel=1)", "CG(rel=0.5)", "NumDup"]
+    assert curve.filter(measure="nCG(rel=1)").get_column("mean").to_list() == [AT_1, AT_2]
+    ledger = gg.ledger(QRELS, RUN, rel=1, measures="nCG")
+    assert ledger.get_column("GR").to_list() == [1, 1, 0, 1]
+    assert ledger.get_column("nCG(rel=1)").to_list() == [0.5, 1.0, 0.0, 1.0]
+
+
+def test_labels_by_iteration_have_the_switch() -> None:
+    rows = pl.DataFrame({"query_id": "q", "iteration": ["2", "1"], "doc_id": ["a", "b"], "relevance": [1, 1]})
+    qrels = gg.read_qrels(rows, labels="iteration")
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["b", "c", "a"], "rank": [1, 2, 1]})
+    assert gg.evaluate(qrels, run, "CG@1 CG@2", rel=1).mean() == {"CG(rel=1)@1": 1.0, "CG(rel=1)@2": 2.0}
+
+
+DOORS: dict[str, Callable[[Any], Any]] = {
+    "evaluate": lambda rel: gg.evaluate(QRELS, RUN, "nCG@1", rel=rel),
+    "evaluate, of a classic measure": lambda rel: gg.evaluate(QRELS, RUN, "nDCG@10", rel=rel),
+    "compare": lambda rel: gg.compare(QRELS, {"a": RUN, "b": RUN}, "nCG@1 SRE CG@1-3", rel=rel),
+    "curve": lambda rel: gg.curve(QRELS, {"a": RUN}, "nCG", rel=rel),
+    "ledger": lambda rel: gg.ledger(QRELS, RUN, rel=rel),
+}
+
+
+@pytest.mark.parametrize("rel", [0, -1, float("nan"), float("inf"), True, "1", 1e301])
+@pytest.mark.parametrize("door", DOORS)
+def test_a_threshold_that_is_not_a_number_above_0_is_one_error(door: str, rel: Any) -> None:
+    with pytest.raises(gg.MeasureError, match=r"^\w+\(rel=.*: rel is the smallest good label, a number above 0"):
+        DOORS[door](rel)
+
+
+def test_every_command_has_the_option(files: list[str], tmp_path: Path) -> None:
+    qrels, run = files
+    assert values(qrels, run, "nCG@1 NumDup@1 RR", "--rel", "1").keys() == {"nCG(rel=1)@1", "NumDup@1", "RR"}
+    assert values(qrels, run, "nCG@1-2", "--rel", "1") == {"nCG(rel=1)@1": AT_1, "nCG(rel=1)@2": AT_2}
+    by_query = run_command("evaluate", qrels, run, "nCG@1", "--rel", "1", "-q", "-n")
+    assert by_query.stdout == "q1\tnCG(rel=1)@1\t0.5000\nq2\tnCG(rel=1)@1\t0.0000\n"
+    assert "rel=1 " in by_query.stderr and NO_LABEL not in by_query.stderr
+    curve = run_command("curve", qrels, run, "-m", "nCG", "--rel", "1", "-o", "csv", "--plot", tmp_path / "curve.svg")
+    assert [line.split(",")[1:4] for line in curve.stdout.splitlines()[1:]] == [
+        ["nCG(rel=1)", "1", "0.25"],
+        ["nCG(rel=1)", "2", "1.0"],
+    ]
+    ledger = run_command("ledger", qrels, run, "-m", "nCG", "--rel", "1", "-o", "jsonl")
+    assert [json.loads(line)["nCG(rel=1)"] for line in ledger.stdout.splitlines()] == [0.5, 1.0, 0.0, 1.0]
+    assert (tmp_path / "curve.svg").exists()
+
+
+def test_the_lines_that_compare_requires_are_under_the_switch(files: list[str]) -> None:
+    qrels, run = files
+    systems = [f"baseline={run}", f"new={run}"]
+    lines = ["nCG@1>=0.25", "nCG@2>=baseline", "CG(rel=0.5)@2>=1.5"]
+    done = run_command("compare", qrels, *systems, *(f"--require={line}" for line in lines), "--rel", "1", "-o", "csv")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("holds: ") == 3 and "new has 1.0000, equal (baseline 1.0000)" in done.stderr
+    assert "nCG(rel=1)@1,up,new" in done.stdout
+    failed = run_command("compare", qrels, *systems, "-m", "nCG@1", "--require", "nCG@1>=0.5", "--rel", "1")
+    assert failed.returncode == 3 and "failed: nCG@1>=0.5: new has 0.2500" in failed.stderr
+
+
+def test_a_bad_option_is_one_sentence(files: list[str]) -> None:
+    done = run_command("compare", *files, files[1], "--require", "nCG@1>=0", "--rel", "0")
+    assert done.returncode == 2
+    assert done.stderr == "goodgain: nCG(rel=0): rel is the smallest good label, a number above 0; write rel=2\n"
+
+
+#: A door with binary labels -> what its notice tells to do.
+NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
+    "evaluate": (lambda: gg.evaluate(QRELS, RUN, "nCG@6 SRE@1 CG(rel=2)"), "give rel=1 (--rel 1)"),
+    "compare": (lambda: gg.compare(QRELS, {"a": RUN, "b": RUN}, "nCG@6 SRE@1"), "give rel=1 (--rel 1)"),
+    "curve": (lambda: gg.curve(QRELS, {"a": RUN, "b": RUN}, "nCG SRE"), "give rel=1 (--rel 1)"),
+    "ledger": (lambda: gg.ledger(QRELS, RUN, measures="nCG SRE"), "give rel=1 (--rel 1)"),
+    "ledger without measures": (lambda: gg.ledger(QRELS, RUN), "give rel=1 (--rel 1)"),
+    "ir_measures": (
+        lambda: ir_measures.calc_aggregate([gg.nCG @ 6, gg.SRE @ 1], QRELS, gg.read_run(RUN)),
+        "write SRE(rel=1)@1",
+    ),
+    "pytrec_eval": (lambda: RelevanceEvaluator(QRELS, {"n_cg_6", "sre_1"}).evaluate(RUN), "give rel=1"),
+    "ranx": (
+        lambda: ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), ["n_cg@6", "sre@1"]),
+        "write n_cg@6-l1",
+    ),
+    "a threshold of its own": (lambda: gg.evaluate(QRELS, RUN, "nCG(rel=2)@6 SRE(rel=1)"), "write nCG(rel=1)@6"),
+    "a switch that is too high": (lambda: gg.evaluate(QRELS, RUN, "nCG@6", rel=2), "give rel=1 (--rel 1)"),
+    "labels below 1": (
+        lambda: gg.evaluate({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "nCG@6"),
+        "give rel=0.5 (--rel 0.5)",
+    ),
+    "no label above 0": (lambda: gg.evaluate({"q": {"a": 0}}, {"q": {"a": 1.0}}, "nCG@6"), "check the labels"),
+}
+
+
+@pytest.mark.parametrize("door", NOTICES)
+def test_the_notice_names_what_the_door_takes_and_comes_once(door: str) -> None:
+    call, remedy = NOTICES[door]
+    _, told = notices_of(call)
+    about = [text for text in told if text.startswith("no label of the qrels reaches rel=2 (the largest is ")]
+    assert len(about) == 1 and about[0].endswith(f"; {remedy}"), told
+    assert len(about[0].split()) <= 40
+
+
+def test_the_notice_of_several_runs_of_ranx_is_shown_once() -> None:
+    """ranx scores run by run; Python shows a warning of one line once."""
+    runs = [ranx_host.Run(RUN, name="a"), ranx_host.Run(RUN, name="b")]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        ranx.compare(ranx_host.Qrels(QRELS), runs, ["n_cg@6", "sre@1"])
+    assert [str(one.message).rpartition("; ")[2] for one in told] == ["write n_cg@6-l1"]
+
+
+def test_the_notice_names_no_switch_where_there_is_none() -> None:
+    """compare_orders (goodgain judge --runs) takes one measure, and no rel."""
+    _, told = notices_of(lambda: compare_orders(QRELS, QRELS, dict.fromkeys("abcde", RUN), "nCG@1"))
+    assert {text.rpartition("; ")[2] for text in told} == {"write nCG(rel=1)@1"}
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare", "curve", "ledger"])
+def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, files: list[str]) -> None:
+    runs = [files[1]] * (2 if command == "compare" else 1)
+    arguments = [command, files[0], *runs, *([] if command == "evaluate" else ["-m"]), "nCG"]
+    done = run_command(*arguments)
+    assert done.returncode == 0 and done.stderr.count(NO_LABEL) == 1
+    assert "(--rel 1)" in done.stderr
+    again = run_command(*arguments, "--rel", "1")
+    assert again.returncode == 0 and NO_LABEL not in again.stderr
+    assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout
+
+
+def test_the_example_of_the_page_prints_what_it_shows() -> None:
+    with no_notices():
+        found = doctest.testfile(str(ROOT / "docs" / "measures.md"), module_relative=False)
+    assert found.attempted == 5 and not found.failed
+
+
+def test_the_names_that_the_notices_of_hosts_show_are_read_there() -> None:
+    measure = ir_measures.parse_measure("nCG(rel=1)@1")
+    assert ir_measures.calc_aggregate([measure], QRELS, gg.read_run(RUN)) == {measure: AT_1}
+    assert ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), "n_cg@1-l1") == AT_1

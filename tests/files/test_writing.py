@@ -1,0 +1,81 @@
+"""The permissions of files that are written, and of what other threads write meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodgain.files.writing import atomic_write
+from tests.support.counts import how_many
+
+
+@pytest.fixture(params=[0o077, 0o027, 0o022, 0o002])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Set the umask of the process, and put back what it was."""
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _write(path: Path) -> None:
+    with atomic_write(path) as file:
+        file.write(b"x")
+
+
+@pytest.mark.parametrize("name", ["new.run", "new.run.gz", "new.run.zst"])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(umask: int, name: str, tmp_path: Path) -> None:
+    _write(tmp_path / name)
+    assert _mode(tmp_path / name) == 0o666 & ~umask
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("old", [0o600, 0o640, 0o666, 0o755, 0o444])
+def test_a_file_that_is_replaced_keeps_its_permissions_and_is_never_open_to_more(
+    umask: int, old: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.run"
+    path.write_bytes(b"old")
+    path.chmod(old)
+    with atomic_write(path) as file:
+        file.write(b"new")
+        meanwhile = [_mode(other) for other in tmp_path.iterdir() if other != path]
+    assert (path.read_bytes(), _mode(path)) == (b"new", old)
+    assert len(meanwhile) == 1 and not meanwhile[0] & ~(old | stat.S_IRUSR | stat.S_IWUSR)
+
+
+def test_other_threads_never_write_without_the_umask_meanwhile(tmp_path: Path) -> None:
+    done = threading.Event()
+    modes: set[int] = set()
+
+    def create() -> None:
+        number = 0
+        while not done.is_set():
+            path = tmp_path / f"other{number}"
+            path.touch()
+            modes.add(_mode(path))
+            path.unlink()
+            number += 1
+
+    before, interval = os.umask(0o077), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=create)
+    thread.start()
+    try:
+        for number in range(how_many(3_000, full=20_000)):
+            _write(tmp_path / f"ours{number}.run")
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+        os.umask(before)
+    assert modes == {0o600}
