@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ir_measures
@@ -12,8 +11,6 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.batches import query_batches
-from goodgain.batches.run_file import RunFile
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from tests.formats.test_column_names import notices_of
 from tests.support.tables import in_one_search
@@ -115,18 +112,3 @@ def test_a_notice_is_given_once_a_call_and_subject(case: str) -> None:
     call, wanted = CALLS[case]
     _, told = notices_of(call, coverage=True)
     assert [text[: len(begin)] for text, begin in zip(told, wanted, strict=True)] == wanted
-
-
-def test_the_notice_about_numba_is_given_once_for_a_file_that_is_read_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_qrels: pl.DataFrame) -> None:
-        raise ImportError("it is not here")
-
-    monkeypatch.setattr(query_batches, "index_judgments", fail)
-    path = tmp_path / "scattered.run"
-    path.write_text("".join(f"q{query} {k} d{query} 1 1.0 t\n" for k in (1, 2) for query in range(20)))
-    file = RunFile(path, gaps="close", first=1, is_text=True, block=60)
-    scores, told = notices_of(lambda: gg.evaluate({"q1": {"d1": 2}}, file, "SRR"))
-    assert scores["SRR"] == 0.5
-    assert len(told) == 1 and "numba cannot be used (it is not here)" in told[0]

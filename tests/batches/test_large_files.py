@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches import run_file, text_counting
+from goodgain.batches import run_file
 from goodgain.batches.run_file import RunFile
 from goodgain.batches.whole_query_blocks import text_blocks
 from goodgain.cli.program import program
@@ -323,7 +323,7 @@ def test_the_real_sessions_are_the_same_in_blocks() -> None:
 
 def test_a_byte_order_mark_within_the_file_belongs_to_the_query(tmp_path: Path) -> None:
     path = tmp_path / "agent.run"
-    lines = [f"q{k} 1 d1 1 1.0 t \n" for k in range(9)]  # a blank at the end: no line for the loop
+    lines = [f"q{k} 1 d1 1 1.0 t \n" for k in range(9)]  # a blank at the end: not a clean line
     path.write_text("\ufeff" + "".join([*lines[:4], "\ufeffz0 1 d1 1 1.0 t\n", *lines[4:]]), encoding="utf-8")
     qrels = gg.read_qrels({"z0": {"d1": 2}, "\ufeffz0": {"d1": 3}, "q0": {"d1": 2}})
     for block in (1, 30, 10_000):
@@ -338,21 +338,6 @@ def test_a_parquet_file_without_iterations_is_told_of_once(tmp_path: Path) -> No
         gg.evaluate({"q7": {"d1": 2}}, large, "CG")
         gg.evaluate({"q7": {"d1": 2}}, large, "CG@2")
     assert [str(notice.message)[:34] for notice in told] == ["agent: no iterations in this run: "]
-
-
-@pytest.mark.slow
-def test_without_numba_large_files_are_read_as_small_ones_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> None:
-        raise ImportError("Numba needs NumPy 2.4 or less")
-
-    monkeypatch.setattr(text_counting, "kernels", broken)
-    path = tmp_path / "agent.run"
-    path.write_text("".join(LINES))
-    qrels = gg.read_qrels({"q7": {"d1": 3, "d2": 0, "d3": 1}})
-    with pytest.warns(gg.GoodgainNotice, match=r"numba cannot be used \(Numba needs NumPy") as told:
-        gg.evaluate(qrels, in_blocks(path, block=150), OURS)
-    assert len(told) == 1
-    same_scores(qrels, in_blocks(path, block=150), path, f"{OURS} {CLASSIC}")
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_said(tmp_path: Path) -> None:

@@ -15,9 +15,7 @@ import zstandard
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches.kernels.compiling import kernels
 from goodgain.batches.run_file import RunFile
-from goodgain.batches.text_counting import index_judgments, scan_text
 from goodgain.batches.whole_query_blocks import text_blocks
 from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
@@ -117,16 +115,6 @@ def test_a_comment_is_not_taken_for_a_query_when_blocks_are_cut(tmp_path: Path) 
     queries = [{line.split()[0] for line in block.splitlines() if line[0] != "#"} for block in blocks]
     assert len(blocks) >= 3
     assert sum(map(len, queries)) == 6 and set().union(*queries) == set(QRELS)
-
-
-def test_the_compiled_loop_leaves_comments_and_long_tags_to_the_readers() -> None:
-    judgments = index_judgments(gg.read_qrels(QRELS).frame)
-    assert kernels() and scan_text(CLEAN.encode(), judgments, rels=[2.0], first=1) is not None
-    for text in (
-        *(add_comments(CLEAN, comment) for comment in COMMENTS if comment),
-        CLEAN.replace(" t\n", " t more\n"),
-    ):
-        assert scan_text(text.encode("latin-1"), judgments, rels=[2.0], first=1, with_ranking=True) is None
 
 
 def test_a_line_that_is_wrong_is_counted_with_the_comments_before_it(tmp_path: Path) -> None:
