@@ -106,7 +106,7 @@ class HostScores:
         return Classic(means, _tabulate_values(self._values), self._hosts)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        # The dicts that providers take have millions of ids and numbers: collecting garbage among them takes a quarter of the time of a large run.
+        # The dicts that providers take have millions of objects: to look for garbage among them takes a quarter of the time.
         with _pause_garbage_collection():
             requests = _group_requests([*self._values], self._fractional, self._provider)
             for host, measure, query_id, value in _ask_providers(requests, labels, ranking):
