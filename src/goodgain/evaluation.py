@@ -206,11 +206,11 @@ def _score_batches(
 ) -> _Values:
     """Count and score a run, batch by batch."""
     rels, by_iteration = families.rels, qrels.labels is not None
-    pools = count_pools(qrels.frame, rels=rels, labels=qrels.labels)
+    pools = count_pools(qrels.judgments, rels=rels)
     good_gain = BatchScores(families.good_gain, pools, rels)
-    ranked = RankedScores(families.ranked, qrels.largest) if families.ranked else None
+    ranked = RankedScores(families.ranked, qrels.judgments) if families.ranked else None
     bounded = families.bounded
-    raised = RaisedScores(bounded.good_gain, bounded.ranked, pools, rels, qrels.largest) if bounds else None
+    raised = RaisedScores(bounded.good_gain, bounded.ranked, pools, rels, qrels.judgments) if bounds else None
     query_ids = pools.get_column("query_id").to_list()
     hosts = HostScores(families.hosts, query_ids, qrels.frame.get_column("relevance"), provider=provider)
     labels = QrelsByQuery(qrels)

@@ -25,7 +25,7 @@ from goodgain.measures import MEASURES
 from goodgain.measures.names import parse_measure
 from goodgain.measures.ranked_values import RankedScores, score_ranking
 from goodgain.ranking.first_occurrences import ORDERS
-from goodgain.ranking.ranking_table import tabulate_on_engine
+from goodgain.ranking.ranking_table import number_judgments, tabulate_on_engine
 from tests.evaluation.test_against_oracle import random_case
 from tests.support.random_runs import Case
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
@@ -270,7 +270,7 @@ def infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
     case = make_case(Random(6), queries=60, labels=(*WHOLE, -1, *FRACTIONAL))
     assert case.ranking["score"].is_infinite().any()
     measures = [parse_measure(name) for name in (*THREE, *OTHERS)]
-    there = RankedScores(measures, case.qrels)
+    there = RankedScores(measures, number_judgments(case.qrels))
     there.add(tabulate_on_engine(put(case.ranking), there.judgments, positions=there.plan.positions))
     assert_frame_equal(there.finish(), score_ranking(measures, case.ranking, case.qrels), rel_tol=1e-12, abs_tol=1e-12)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import NamedTuple
 
 import polars as pl
@@ -19,12 +21,11 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.checks import warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
 from goodgain.formats.text import warn_of_passed_over
-from goodgain.ranking.first_occurrences import FirstOccurrences
+from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
 from goodgain.ranking.flattening import make_ranking, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import (
     Judgments,
     RankingTable,
-    number_judgments,
     tabulate_first_occurrences,
     tabulate_on_engine,
     tabulate_ranking,
@@ -97,9 +98,9 @@ def query_batches(
     """
     if isinstance(run, RunFile):
         blocks = partition_by_query(run) if scattered else run.blocks()
-        yield from _count_blocks(run, blocks, _make_counter(qrels, rels, ranking))
+        yield from _count_blocks(run, blocks, _Counter(qrels, rels, ranking).count)
     elif isinstance(run.frame, pl.DataFrame):
-        batch, contradicting, _ = _make_counter(qrels, rels, ranking)(run)
+        batch, contradicting, _ = _Counter(qrels, rels, ranking).count(run)
         warn_if_scores_contradict(contradicting)
         yield batch
     else:
@@ -138,32 +139,41 @@ class _Counted(NamedTuple):
     has_repeats: bool
 
 
-def _make_counter(qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> Callable[[Run], _Counted]:
-    """Return the function that counts and ranks a run in memory, or a part of one."""
-    judgments = request.judgments if request is not None else None
-    if qrels.labels is None and judgments is None:
-        judgments = number_judgments(qrels.frame)
-    unit = find_unit(qrels.frame.get_column("relevance"))
+class _Counter:
+    """Counts and ranks a run in memory, or parts of one, in several threads."""
 
-    def count(run: Run) -> _Counted:
-        firsts, relevance = run.find_first_occurrences(), None
-        if qrels.labels is not None or judgments is None:
-            tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
+        self._qrels = qrels
+        self._rels = rels
+        self._request = request
+        self._columns = ["query_id", "iteration", "doc_id", *(["rank", "score"] if request is not None else [])]
+        self._once = Lock()
+
+    @cached_property
+    def _judgments(self) -> tuple[Judgments, float]:
+        """The labels, and their unit."""
+        return self._qrels.judgments, find_unit(self._qrels.frame.get_column("relevance"))
+
+    def count(self, run: Run) -> _Counted:
+        """Return the counts of a run, or of a part of one that has whole queries."""
+        qrels, request, rows = self._qrels, self._request, run.rows.select(self._columns)
+        firsts, relevance = find_first_occurrences(rows), None
+        if qrels.labels is not None:
+            tallied = tally(run.frame, qrels.frame, rels=self._rels, labels=qrels.labels)
         else:
+            with self._once:  # the first thread that needs the labels numbers them, while others read
+                judgments, unit = self._judgments
             relevance = judgments.look_up(firsts)
-            tallied = tally_first_occurrences(firsts, relevance, rels=rels, unit=unit)
-        ranking = table = None
-        contradicting = 0
+            tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
+        ranking, table, contradicting = None, None, 0
         if request is not None:
             ranked = firsts
             if request.order != "seen":
-                ranked, relevance = run.find_first_occurrences(request.order), None
+                ranked, relevance = find_first_occurrences(rows, request.order), None
             ranking, table = _rank(ranked, relevance, request)
             contradicting = ranked.contradicting
         batch = QueryBatch(tallied, ranking, table, run if qrels.labels is not None else None)
         return _Counted(batch, contradicting, firsts.has_repeats)
-
-    return count
 
 
 def _rank(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -17,15 +17,13 @@ import polars as pl
 
 from goodgain.ranking.engines import collect, move_to_engine, to_lazy
 from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
-from goodgain.ranking.ranking_table import number_judgments
+from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
 __all__ = ["Counts", "count", "count_pools", "find_unit", "ledger_and_pools", "tally", "tally_first_occurrences"]
 
 #: The exponent of the smallest unit that a label can be divided by.
 _LEAST_EXPONENT = -1000
-
-_Label = TypeVar("_Label", pl.Expr, nw.Expr)
 
 
 class Counts(NamedTuple):
@@ -63,9 +61,9 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
-    return ledger_and_pools(
-        tally(run, qrels, rels=rels, labels=labels), count_pools(qrels, rels=rels, labels=labels), rels=rels
-    )
+    judged = collect(nw.from_native(qrels).select("query_id", "doc_id", "relevance"))
+    judgments = number_judgments(judged if labels is None else _keep_largest_label(judged))
+    return ledger_and_pools(tally(run, qrels, rels=rels, labels=labels), count_pools(judgments, rels=rels), rels=rels)
 
 
 def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
@@ -79,7 +77,8 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     if isinstance(run, pl.DataFrame) and labels is None:
         found, judgments = find_first_occurrences(run), number_judgments(collect(nw.from_native(qrels)))
         unit = find_unit(judgments.labels.get_column("relevance"))
-        return tally_first_occurrences(found, judgments.look_up(found), rels=rels, unit=unit)
+        tallied = tally_first_occurrences(found, judgments.look_up(found), rels=rels, unit=unit)
+        return tallied.sort("query_id", "iteration")
     rows = to_lazy(nw.from_native(run))
     is_result = nw.col("doc_id") != EMPTY_DOC
     returned = (
@@ -121,24 +120,37 @@ def tally_first_occurrences(
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
     of, label = group[is_judged], relevance.drop_nulls().to_numpy()
-
-    def add_up(rows: Any, values: Any) -> Any:
-        return np.bincount(of[rows], values[rows], minlength=number).astype(
-            np.float64
-        )  # whole numbers if there are no rows
-
-    whole = np.floor(label / unit) * unit if unit else label
     found = np.bincount(group, minlength=number)
-    columns = {"UR": found, "Unjudged": found - np.bincount(of, minlength=number)}
+    sums = _add_up_good(of, label, number, rels, ("GR", "G"), unit)
+    query_id = firsts.queries.get_column("query_id").gather(firsts.iterations.get_column("query"))
+    columns = {"UR": found, "Unjudged": found - np.bincount(of, minlength=number), **sums}
+    return firsts.iterations.select(
+        query_id, "iteration", "R", **{name: pl.Series(column) for name, column in columns.items()}
+    )
+
+
+def _add_up_good(
+    of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
+) -> dict[str, Any]:
+    """Return how many labels reach a threshold, and their sum, by the position of the threshold.
+
+    Args:
+        of: the number of the row that each label is counted for.
+        label: the labels.
+        number: how many rows there are.
+        rels: the thresholds.
+        names: the columns of the counts, and of the sums.
+        unit: that of all labels (`find_unit`), so that sums are exact.
+    """
+    columns: dict[str, Any] = {}
+    whole = np.floor(label / unit) * unit if unit else label
     for k, rel in enumerate(rels):
         good = label >= rel
-        columns[f"GR{k}"] = np.bincount(of[good], minlength=number)
-        columns[f"G{k}"] = add_up(good, whole)
+        counts, gains = np.bincount(of[good], minlength=number), np.bincount(of[good], whole[good], number)
         if unit:
-            columns[f"rest{k}"] = add_up(good, label - whole)
-    query_id = firsts.queries.get_column("query_id").gather(firsts.iterations.get_column("query"))
-    named = firsts.iterations.select(query_id, "iteration", "R")
-    return _add_rests(named.hstack([pl.Series(name, values) for name, values in columns.items()]))
+            gains = gains + np.bincount(of[good], (label - whole)[good], number)
+        columns |= {f"{names[0]}{k}": counts, f"{names[1]}{k}": gains.astype(np.float64)}  # whole where there are none
+    return columns
 
 
 def _labels_in_memory(qrels: Any) -> pl.Series:
@@ -146,57 +158,44 @@ def _labels_in_memory(qrels: Any) -> pl.Series:
     return (labels.to_polars() if isinstance(labels, nw.DataFrame) else collect(labels)).get_column("relevance")
 
 
-def find_unit(labels: pl.Series) -> float:
+def find_unit(labels: Any) -> float:
     """Return the power of two at which labels are cut in two, so that sums of both parts are exact; 0 for whole labels.
 
     A sum of floats depends on their order in its last digit: on the order of rows, on blocks and on the engine. The multiples
     of the unit have 26 bits, and what is left of labels down to a hundredth of the largest has few enough bits too, so that
     the sums of both are exact for millions of labels, and their sum is the one number next to the exact one.
     """
-    if (labels == labels.round()).all():
+    known = np.asarray(labels, np.float64)
+    known = known[~np.isnan(known)]
+    if (known == np.round(known)).all():
         return 0.0
-    largest = float(labels.abs().max() or 0)  # type: ignore[arg-type]  # a number
+    largest = float(np.abs(known).max(initial=0))
     return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
 
 
-def _cut_at_unit(label: _Label, unit: float) -> _Label:
+def _cut_at_unit(label: nw.Expr, unit: float) -> nw.Expr:
     return (label / unit).floor() * unit if unit else label
 
 
 def _add_rests(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return exact sums of labels, G or GainPool with the position of a threshold, with what is left of labels added.
-
-    Where all labels are whole nothing is left, and there may be no columns for it.
-    """
+    """Return exact sums of labels, with what is left of labels added; where all are whole there may be nothing left."""
     rests = [name for name in sums.columns if name.startswith("rest")]
-    gains = "GainPool" if "GainPool0" in sums.columns else "G"
-    return sums.with_columns(pl.col(f"{gains}{name.removeprefix('rest')}") + pl.col(name) for name in rests).drop(rests)
+    return sums.with_columns(pl.col(f"G{name.removeprefix('rest')}") + pl.col(name) for name in rests).drop(rests)
 
 
-def count_pools(qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count the good documents and their gain for each query of the qrels, sorted: the half of `count` without the run.
+def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
+    """Count the good documents and their gain for each judged query: the half of `count` without the run.
+
+    Args:
+        judgments: one label a document; of labels by iteration the largest.
+        rels: the thresholds.
 
     Returns:
-        query_id, and GoodPool and GainPool with the position of a threshold.
+        query_id (sorted), and GoodPool and GainPool with the position of a threshold.
     """
-    judgments = collect(nw.from_native(qrels))
-    label = pl.col("relevance").cast(pl.Float64)
-    good = {f"GoodPool{k}": (label >= rel).cast(pl.Int64) for k, rel in enumerate(rels)}
-    unit = find_unit(judgments.get_column("relevance").cast(pl.Float64))
-    whole = _cut_at_unit(label, unit)
-    gain = {f"GainPool{k}": pl.when(label >= rel).then(whole).otherwise(0.0) for k, rel in enumerate(rels)}
-    rest = {f"rest{k}": pl.when(label >= rel).then(label - whole).otherwise(0.0) for k, rel in enumerate(rels)}
-    columns = good | gain | (rest if unit else {})
-    sums = (
-        (judgments if labels is None else _keep_largest_label(judgments))
-        .lazy()
-        .select(pl.col("query_id").cast(pl.String), **columns)
-        .group_by("query_id")
-        .agg(pl.col(*columns).sum())
-        .sort("query_id")
-        .collect()
-    )
-    return _add_rests(sums)
+    query, label = (judgments.labels.get_column(name).to_numpy() for name in ("query", "relevance"))
+    sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), find_unit(label))
+    return pl.DataFrame({"query_id": judgments.query_ids.cast(pl.String), **sums})
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
@@ -234,10 +233,13 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by query and number. Many files are sorted, and to see that takes less time than to sort."""
+    """Sort by query and number. Most files are sorted, and to see that takes less time than to sort."""
+    queries = rows.get_column("query_id").rle().struct.field("value")
     same = pl.col("query_id") == pl.col("query_id").shift()
-    falls = (pl.col("query_id") < pl.col("query_id").shift()) | (same & (pl.col("number") < pl.col("number").shift()))
-    return rows.sort("query_id", "number") if rows.select(falls.any()).item() else rows
+    falls = same & (pl.col("number") < pl.col("number").shift())
+    if queries.is_unique().all() and not rows.select(falls.any()).item():
+        return rows
+    return rows.sort("query_id", "number")
 
 
 def _queries(numbered: pl.DataFrame) -> pl.DataFrame:

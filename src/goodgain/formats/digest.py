@@ -51,11 +51,9 @@ def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]
         texts = texts.clone().scatter(is_long.arg_true(), hashed)
-    array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    _, offsets, data = array.buffers()
-    begins: Any = np.frombuffer(offsets, np.int64)[: len(array) + 1]
+    begins: Any = np.concatenate([[0], np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)])
     padded = np.zeros(begins[-1] + _WORD, np.uint8)
-    padded[: begins[-1]] = np.frombuffer(data or b"", np.uint8)[: begins[-1]]
+    padded[: begins[-1]] = np.frombuffer(texts.str.join("").item().encode(), np.uint8)
     # The word that begins at each byte of the text, without a copy of them.
     words: Any = np.ndarray(len(padded) - _WORD + 1, np.dtype("<u8"), padded, strides=(1,))
 

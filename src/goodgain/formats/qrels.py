@@ -45,6 +45,7 @@ from goodgain.formats.labels import (
 from goodgain.formats.tables import read_file
 from goodgain.formats.text import QRELS_TEXT
 from goodgain.ranking.engines import collect
+from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import QRELS
 
 __all__ = ["Judgment", "Qrels", "load_qrels", "looks_like_qrels", "read_qrels", "write_qrels"]
@@ -101,6 +102,11 @@ class Qrels(PandasFacade):
         if self.labels is None:
             return self.frame.select("query_id", "doc_id", "relevance")
         return self.frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
+
+    @cached_property
+    def judgments(self) -> Judgments:
+        """The labels by the numbers of their queries, the largest of each document."""
+        return number_judgments(self.largest)
 
     @cached_property
     def digest(self) -> str:

@@ -29,7 +29,7 @@ from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.tables import read_file
 from goodgain.ranking.engines import collect, to_lazy
-from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
+from goodgain.ranking.first_occurrences import find_first_occurrences
 from goodgain.ranking.flattening import add_ranks, make_ranking, warn_if_scores_contradict
 from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
 from goodgain.schema import EMPTY_DOC, RUN
@@ -129,7 +129,7 @@ class Run(PandasFacade):
 
     def _flatten(self, order: str) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
-            firsts = self.find_first_occurrences(order)
+            firsts = find_first_occurrences(self.frame, order)
             warn_if_scores_contradict(firsts.contradicting)
             return make_ranking(firsts).select(self.frame.columns)
         found = rank_in_memory(nw.from_native(self.frame), order=order)
@@ -146,14 +146,6 @@ class Run(PandasFacade):
     def _warn(self, contradicting: int, tied: int) -> None:
         warn_if_scores_contradict(contradicting)
         warn_if_tied(tied, nw.from_native(self.frame).collect_schema().names())
-
-    def find_first_occurrences(self, order: str = "seen") -> FirstOccurrences:
-        """Return the first occurrences of a run in memory."""
-        return self._firsts if order == "seen" else find_first_occurrences(self.rows, order)
-
-    @cached_property
-    def _firsts(self) -> FirstOccurrences:
-        return find_first_occurrences(self.rows)
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from goodgain.measures.batch_scores import BatchScores
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ranked import find_declaration
 from goodgain.measures.ranked_values import RankedScores
-from goodgain.ranking.ranking_table import RankingTable
+from goodgain.ranking.ranking_table import Judgments, RankingTable
 
 __all__ = ["RaisedScores", "find_largest_label", "find_rule", "raise_tally", "tabulate_unjudged"]
 
@@ -50,7 +50,7 @@ class RaisedScores:
         ranked: measures of the ranking table that have bounds.
         pools: what `count_pools` returns.
         rels: the thresholds of the tallies.
-        qrels: query_id, doc_id, relevance: one row per judged document.
+        judgments: the labels.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class RaisedScores:
         ranked: Sequence[ir_measures.Measure],
         pools: pl.DataFrame,
         rels: Sequence[float],
-        qrels: pl.DataFrame,
+        judgments: Judgments,
     ) -> None:
-        self._label = find_largest_label(qrels)
+        self._label = find_largest_label(judgments.labels)
         self._rels = rels
         self._good_gain = BatchScores(good_gain, pools, rels)
-        self._ranked = RankedScores(ranked, qrels) if ranked else None
+        self._ranked = RankedScores(ranked, judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
         """Add the tally and the ranking table of a batch, which shares no query with any other batch."""

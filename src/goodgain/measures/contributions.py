@@ -99,7 +99,7 @@ def _add_to_ranking(
     run: Run, qrels: Qrels, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
     """Return contributions to measures over one ranking: each document becomes a query in which it alone has a label."""
-    judgments = number_judgments(qrels.largest)
+    judgments = qrels.judgments
     positions = plan_measures(measures).positions
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)
     unjudged = table.rows.filter(pl.col("relevance").is_null())
@@ -122,6 +122,6 @@ _SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "added": pl.Float64}
 
 
 def _score_table(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, table: RankingTable) -> pl.DataFrame:
-    scores = RankedScores(measures, labels)
+    scores = RankedScores(measures, number_judgments(labels))
     scores.add(table)
     return scores.finish()

@@ -95,21 +95,17 @@ class RankedScores:
 
     Args:
         measures: measures that `takes` accepts.
-        qrels: query_id, doc_id, relevance: one row per judged document.
-        query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
+        judgments: the labels.
     """
 
-    def __init__(
-        self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame, query_ids: pl.Series | None = None
-    ) -> None:
+    def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.plan = plan_measures(measures)
-        self.judgments = number_judgments(qrels, query_ids)
+        self.judgments = judgments
         self._judged = self.judgments.count_judged(self.plan.sums.rels)
         self._sums: list[pl.DataFrame] = []
         self._retrieved: list[pl.DataFrame] = []
         self._labelled: list[pl.DataFrame] = []
         self._measures = measures
-        self._qrels = qrels
 
     def add(self, table: RankingTable) -> None:
         """Add the sums of a ranking table, which shares no query with any other."""
@@ -138,8 +134,9 @@ class RankedScores:
             labels: query_id, doc_id, relevance, of the queries of the ranking.
         """
         # A judged query can be without a label here: those of its documents are of other iterations.
-        searched = ranking.select("query_id").join(self._qrels, on="query_id", how="semi")
-        query_ids = pl.concat([searched.get_column("query_id"), labels.get_column("query_id")])
+        searched = ranking.get_column("query_id").unique()
+        searched = searched.filter(searched.is_in(self.judgments.query_ids.implode()))
+        query_ids = pl.concat([searched, labels.get_column("query_id")])
         if len(query_ids):
             self._labelled.append(score_ranking(self._measures, ranking, labels, query_ids))
 
@@ -154,7 +151,7 @@ class RankedScores:
     def _score_absent(self) -> pl.DataFrame:
         """Return the values of the queries that no batch had."""
         scored = pl.concat([values.select("query_id") for values in self._labelled])
-        absent = self._qrels.join(scored, on="query_id", how="anti")
+        absent = self.judgments.name_queries().join(scored, on="query_id", how="anti")
         none = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64})
         return score_ranking(self._measures, none, absent)
 
@@ -189,7 +186,7 @@ def score_ranking(
     >>> score_ranking([ir_measures.P @ 2, ir_measures.RR], ranking, qrels).rows()
     [('q', 0.5, 0.5)]
     """
-    scores = RankedScores(measures, qrels, query_ids)
+    scores = RankedScores(measures, number_judgments(qrels, query_ids))
     scores.add(tabulate_ranking(ranking, scores.judgments, positions=scores.plan.positions))
     return scores.finish()
 

@@ -93,18 +93,21 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows.height)))
     rows = rows.with_columns(group=group)
     iterations = rows.select("query", "iteration")[starts]
-    results = rows
+    results, counted = rows, np.diff(np.append(starts, rows.height))
     if not (is_result := rows.get_column("doc_id") != EMPTY_DOC).all():
         results = rows.filter(is_result)
-    counted = np.bincount(results.get_column("group"), minlength=len(starts))
+        counted = np.bincount(results.get_column("group"), minlength=len(starts))
+    used, of_iteration = counted, iterations.get_column("query")
     if order == "last":
         ends = np.flatnonzero(np.diff(iterations.get_column("query").to_numpy(), append=len(query_ids)))
-        results = results.filter(pl.col("group").is_in(pl.Series(ends).implode()))
+        is_last = np.isin(np.arange(len(starts)), ends)
+        results = results.filter(pl.Series(is_last).gather(results.get_column("group")))
+        used = np.where(is_last, counted, 0)
     queries = pl.DataFrame(
         {
             "query_id": query_ids,
-            "results": np.bincount(results.get_column("query"), minlength=len(query_ids)),
-            "length": np.bincount(iterations.get_column("query"), minlength=len(query_ids)),
+            "results": np.bincount(of_iteration, used, len(query_ids)).astype(np.int64),
+            "length": np.bincount(of_iteration, minlength=len(query_ids)),
             "rising": _find_rising(results, len(query_ids)),
         }
     )
@@ -128,9 +131,9 @@ def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the number of the query of each row, and the queries in order of appearance, of which it is the place."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
-    if names.is_unique().all():  # the rows of each query stand together
-        return pl.Series("query", np.repeat(np.arange(runs.height, dtype=np.uint32), lengths)), names
     queries = names.unique(maintain_order=True)
+    if len(queries) == len(names):  # the rows of each query stand together
+        return pl.Series("query", np.repeat(np.arange(runs.height, dtype=np.uint32), lengths)), names
     numbered = pl.DataFrame({"value": queries}).with_row_index("query")
     numbers = runs.join(numbered, on="value", how="left", maintain_order="left", nulls_equal=True)
     return pl.Series("query", np.repeat(numbers.get_column("query").to_numpy(), lengths)), queries

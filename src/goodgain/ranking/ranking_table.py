@@ -31,6 +31,8 @@ __all__ = [
     "tabulate_ranking",
 ]
 
+#: Equal for equal documents of one query, and hardly ever for others.
+_KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
 #: The largest number of 32 bits.
 _LARGEST_SINGLE = 3.4028234663852886e38
 
@@ -47,6 +49,11 @@ class Judgments:
     query_ids: pl.Series
     labels: pl.DataFrame
 
+    def name_queries(self) -> pl.DataFrame:
+        """Return query_id, doc_id, relevance: the labels with the ids of their queries."""
+        query_id = self.query_ids.gather(self.labels.get_column("query")).alias("query_id")
+        return self.labels.select(query_id, "doc_id", "relevance")
+
     def number_queries(self, query_ids: pl.Series) -> pl.Series:
         """Return the number of each query, null for one without judgments."""
         return _number(query_ids, self.query_ids)
@@ -57,41 +64,34 @@ class Judgments:
         Rows and labels with the same hash are found first, in half the time of a join by text, and then compared.
         """
         number = self.number_queries(firsts.queries.get_column("query_id"))
-        query = firsts.rows.get_column("query")
-        labels = self._take_labels(number)
-        rows = pl.DataFrame({"query": number.gather(query), "doc_id": firsts.rows.get_column("doc_id")})
-        key = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
+        rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
+        order, starts = self._by_query
+        wanted = number.drop_nulls().to_numpy()
+        begins, lengths = starts[wanted], starts[wanted + 1] - starts[wanted]
+        places = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        labels = self.labels[order[places]]
         found = (
-            rows.lazy().select(key=key).with_row_index("row").join(
-                labels.lazy().select(key=key).with_row_index("label"), on="key"
-            ).collect()
-        )  # fmt: skip
+            rows.lazy()
+            .select(key=_KEY)
+            .with_row_index("row")
+            .join(labels.lazy().select(key=_KEY).with_row_index("label"), on="key")
+            .collect()
+        )
         mine, theirs = rows[found.get_column("row")], labels[found.get_column("label")]
-        same = (mine.get_column("query") == theirs.get_column("query")).fill_null(False) & (
+        same = (mine.get_column("query") == theirs.get_column("query")) & (
             mine.get_column("doc_id") == theirs.get_column("doc_id")
         )
+        is_label = same.fill_null(False)
         relevance = np.full(rows.height, np.nan)
-        relevance[found.get_column("row").filter(same).to_numpy()] = (
-            theirs.get_column("relevance").filter(same).to_numpy()
-        )
+        relevance[found.get_column("row").filter(is_label)] = theirs.get_column("relevance").filter(is_label)
         return pl.Series("relevance", relevance).fill_nan(None)
 
-    def _take_labels(self, numbers: pl.Series) -> pl.DataFrame:
-        """Return the labels of some queries, which a part of a run has."""
-        labels, starts = self._by_query
-        wanted = numbers.drop_nulls().to_numpy()
-        if len(wanted) == len(self.query_ids):
-            return labels
-        begins, lengths = starts[wanted], starts[wanted + 1] - starts[wanted]
-        before = np.cumsum(lengths) - lengths
-        return labels[np.repeat(begins - before, lengths) + np.arange(lengths.sum())]
-
     @cached_property
-    def _by_query(self) -> tuple[pl.DataFrame, Any]:
-        """The labels by query, and the row with which each query begins."""
-        labels = self.labels if self.labels.get_column("query").is_sorted() else self.labels.sort("query")
-        counts = np.bincount(labels.get_column("query"), minlength=len(self.query_ids))
-        return labels, np.concatenate([[0], np.cumsum(counts)])
+    def _by_query(self) -> tuple[Any, Any]:
+        """The rows of the labels by query, and the place among them at which each query begins."""
+        query = self.labels.get_column("query")
+        counts = np.bincount(query, minlength=len(self.query_ids))
+        return query.arg_sort().to_numpy(), np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
         """Return one row per query, in the order of their numbers: query, query_id, and how many documents have a label.

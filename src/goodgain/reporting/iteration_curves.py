@@ -154,7 +154,7 @@ def _count(
     searched, judged = open_run_and_qrels(qrels, run, columns=columns)
     check_iterations(searched, measures)
     tallied = tally_run(searched, judged, rels=rels)
-    counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
+    counts = ledger_and_pools(tallied, count_pools(judged.judgments, rels=rels), rels=rels)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     return counts
 

@@ -62,8 +62,8 @@ def ledger(
     check_iterations(searched, [base, *asked])
     warn_of_labels(judged.frame, [base, *asked], rel=rel)
     rels = find_thresholds([base, *asked])
-    tallied = tally_run(searched, judged, rels=rels)
-    counts = ledger_and_pools(tallied, count_pools(judged.frame, rels=rels, labels=judged.labels), rels=rels)
+    tallied = tally_run(searched, judged, rels=rels).sort("query_id", "iteration")
+    counts = ledger_and_pools(tallied, count_pools(judged.judgments, rels=rels), rels=rels)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
     warn_of_url_variants(searched, judged)
     rows, pools = counts[base.rel][:2]

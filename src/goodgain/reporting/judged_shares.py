@@ -55,7 +55,7 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
             with notices.of(name):
                 searched, judged = open_run_and_qrels(loaded, run, columns=columns)
                 check_iterations(searched, [CG])
-                pools = count_pools(judged.frame, rels=[DEFAULT_REL], labels=judged.labels)
+                pools = count_pools(judged.judgments, rels=[DEFAULT_REL])
                 tallied = tally_run(searched, judged, rels=[DEFAULT_REL])
                 measured = measure_coverage(ledger_and_pools(tallied, pools, rels=[DEFAULT_REL]))
                 warn_if_misleading(measured, labels=judged.labels, low=False)

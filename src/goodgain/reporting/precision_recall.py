@@ -145,7 +145,7 @@ def _collect_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str, *, s
     labels = _Labels.of(qrels.largest, rel)
     of_queries = QrelsByQuery(qrels)
     request = RankingRequest(order, by_iteration, None if by_iteration else labels.judgments)
-    tallies = BatchScores([], count_pools(qrels.frame, rels=[rel], labels=qrels.labels), [rel])
+    tallies = BatchScores([], count_pools(qrels.judgments, rels=[rel]), [rel])
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
     for batch in query_batches(run, qrels, rels=[rel], ranking=request, scattered=scattered):
         tallies.add(batch.tally)
