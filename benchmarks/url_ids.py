@@ -67,7 +67,7 @@ def main() -> None:
     for name, length in PATHS.items():
         files = make(name, length)
         found: dict[str, list[tuple[float, float]]] = {tree: [] for tree in trees}
-        for turn in range(options.times + 1):  # the first warms the file cache and numba's
+        for turn in range(options.times + 1):  # the first warms the file cache
             for tree, path in trees.items():
                 command = [sys.executable, "-c", JOB, *map(str, files), options.measures]
                 printed = subprocess.run(

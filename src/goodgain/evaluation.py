@@ -222,7 +222,7 @@ def _score_batches(
     batches = query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered)
     with ThreadPoolExecutor(1) as beside:
         for number, batch in enumerate(batches):
-            if number == 0:  # beside the scan of the next ones; earlier, it would hold up the loading of numba
+            if number == 0:  # beside the counting of the next blocks
                 beside.submit(lambda: qrels.digest)
             good_gain.add(batch.tally)
             if raised:

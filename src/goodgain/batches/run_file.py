@@ -34,8 +34,9 @@ from goodgain.schema import RUN
 
 __all__ = ["Block", "RunFile", "open_run", "open_run_and_qrels"]
 
-#: A file of more bytes is read in blocks; for smaller ones, blocks would save little memory.
-LARGE = 96 * 2**20
+_BLOCK = 16 * 2**20  # bytes of text that are read at a time
+#: A file of more bytes is read in blocks, side by side; a smaller one is a block by itself.
+LARGE = _BLOCK
 LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
 _HEAD = 2**16  # bytes in which the first line of a file is
 _PIECE = 2**20  # bytes that are unpacked at a time to learn how many there are
@@ -61,7 +62,7 @@ class RunFile:
     gaps: str
     first: int
     is_text: bool
-    block: int = 16 * 2**20
+    block: int = _BLOCK
     columns: Columns = field(default_factory=dict)
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
