@@ -45,9 +45,7 @@ def make_ranking(firsts: FirstOccurrences) -> pl.DataFrame:
     keeps = pl.Series("keeps", firsts.keep_scores).gather(query)
     place = count_in_query(query).alias("place")
     kept = pl.Series("kept", firsts.kept).gather(query)
-    placed = firsts.rows.with_columns(
-        firsts.queries.get_column("query_id").gather(query), keeps, place, kept
-    )
+    placed = firsts.rows.with_columns(firsts.queries.get_column("query_id").gather(query), keeps, place, kept)
     ranking = nw.from_native(placed).with_columns(**flatten_columns()).to_native()
     if not keeps.any():
         return ranking
