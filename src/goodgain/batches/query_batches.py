@@ -11,6 +11,7 @@ from functools import cached_property
 from threading import Lock
 from typing import NamedTuple
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.batches.partition import partition_by_query
@@ -21,13 +22,13 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.checks import warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
 from goodgain.formats.text import warn_of_passed_over
+from goodgain.ranking.engine_ranking import tabulate_on_engine, warn_of_order
 from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
 from goodgain.ranking.flattening import make_ranking, warn_if_scores_contradict
 from goodgain.ranking.ranking_table import (
     Judgments,
     RankingTable,
     tabulate_first_occurrences,
-    tabulate_on_engine,
     tabulate_ranking,
 )
 
@@ -125,8 +126,9 @@ def _rank_lazily(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame
         return None, None
     judgments, positions = request.judgments, request.positions
     if judgments is not None and not request.with_documents and run.lives_on_engine:
-        ranking_there = run.flatten_lazily(request.order)
-        return None, tabulate_on_engine(ranking_there, judgments, positions=positions)
+        rows = nw.from_native(run.frame)
+        warn_of_order(rows, order=request.order)
+        return None, tabulate_on_engine(rows, judgments, order=request.order, positions=positions)
     ranking = run.flatten(request.order)
     return ranking, None if judgments is None else tabulate_ranking(ranking, judgments, positions=positions)
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.ranking.engines import collect, move_to_engine, to_lazy
-from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences
+from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences, find_first_rows
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
@@ -84,7 +84,7 @@ def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) ->
     returned = (
         rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
     )
-    firsts = rows.filter(is_result).group_by("query_id", "doc_id").agg(nw.col("iteration").min())
+    firsts = find_first_rows(rows, nw.col("iteration").min())
     judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
     labelled = _add_labels(firsts, move_to_engine(rows, judgments), labels)
     label = nw.col("relevance")

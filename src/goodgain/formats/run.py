@@ -28,10 +28,10 @@ from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
 from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
 from goodgain.formats.tables import read_file
+from goodgain.ranking.engine_ranking import rank_on_engine, sort_unordered, warn_of_order
 from goodgain.ranking.engines import collect, to_lazy
-from goodgain.ranking.first_occurrences import find_first_occurrences
+from goodgain.ranking.first_occurrences import find_first_occurrences, find_first_rows
 from goodgain.ranking.flattening import add_ranks, make_ranking, warn_if_scores_contradict
-from goodgain.ranking.lazy_flattening import rank_in_memory, rank_on_engine, sort_unordered, warn_if_tied
 from goodgain.schema import EMPTY_DOC, RUN
 
 __all__ = [
@@ -128,30 +128,24 @@ class Run(PandasFacade):
         return self._flatten("seen")
 
     def _flatten(self, order: str) -> pl.DataFrame:
-        if isinstance(self.frame, pl.DataFrame):
-            firsts = find_first_occurrences(self.frame, order)
-            warn_if_scores_contradict(firsts.contradicting)
-            return make_ranking(firsts).select(self.frame.columns)
-        found = rank_in_memory(nw.from_native(self.frame), order=order)
-        self._warn(found.contradicting, found.tied)
-        ranking_here: pl.DataFrame = found.ranking
-        return ranking_here
+        if self.lives_on_engine:  # engines keep no order
+            return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
+        firsts = find_first_occurrences(self.rows, order)
+        warn_if_scores_contradict(firsts.contradicting)
+        return make_ranking(firsts).select(self.rows.columns)
 
     def flatten_lazily(self, order: str) -> Any:
         """Return the classic ranking of a lazy frame, as a lazy frame of the same engine."""
-        found = rank_on_engine(nw.from_native(self.frame), order=order)
-        self._warn(found.contradicting, found.tied)
-        return found.ranking.to_native()
-
-    def _warn(self, contradicting: int, tied: int) -> None:
-        warn_if_scores_contradict(contradicting)
-        warn_if_tied(tied, nw.from_native(self.frame).collect_schema().names())
+        if not self.lives_on_engine:
+            return self.flatten(order).lazy()
+        ranking = rank_on_engine(nw.from_native(self.frame), order=order)
+        warn_of_order(nw.from_native(self.frame), order=order)
+        return ranking.to_native()
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
         """query_id, doc_id, iteration: where each document was found first, by the run's own numbers."""
-        rows = to_lazy(nw.from_native(self.frame)).filter(nw.col("doc_id") != EMPTY_DOC)
-        return collect(rows.group_by("query_id", "doc_id").agg(nw.col("iteration").min()))
+        return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     @property
     def host_frame(self) -> pl.DataFrame:

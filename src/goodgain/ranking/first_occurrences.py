@@ -1,6 +1,7 @@
-"""First occurrences: the rows of a run in memory that bring a document which their query did not have before.
+"""First occurrences: the rows of a run that bring a document which their query did not have before.
 
-The ledger counts them, and a ranking is made of them.
+The ledger counts them, and a ranking is made of them. The rules stand first: for every engine. `find_first_occurrences` is
+what follows them in memory, `engine_ranking` what follows them elsewhere.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -17,16 +19,41 @@ from goodgain.schema import EMPTY_DOC
 
 __all__ = [
     "ORDERS",
+    "PLACED_BY",
     "FirstOccurrences",
     "Order",
     "check_order",
     "count_in_query",
     "find_first_occurrences",
+    "find_first_rows",
+    "keeps_scores",
     "number_queries",
 ]
 
 Order = Literal["seen", "interleaved", "last"]
 ORDERS: tuple[str, ...] = get_args(Order)
+_SEEN = ("iteration", "rank")
+#: Order -> the columns by which the first occurrences of a query follow each other. `position` counts the results of an
+#: iteration; `last` has the results of the last iteration alone.
+PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("position", "iteration"), "last": _SEEN}
+
+
+def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
+    """Return query_id, doc_id and values of all rows of a document, of which the first occurrence has the least."""
+    return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
+
+
+def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
+    """Return whether a query has one iteration and no repeat: then its rows, ranks and scores stay as they stand.
+
+    Any other query gets the scores n, n-1, ..., 1. Columns of any library are taken.
+
+    Args:
+        one_iteration: whether the query has one iteration.
+        results: the number of its results, repeats included.
+        kept: the number of its first occurrences.
+    """
+    return one_iteration & (results == kept)
 
 
 @dataclass(frozen=True)
@@ -54,8 +81,9 @@ class FirstOccurrences:
 
     @property
     def keep_scores(self) -> Any:
-        """For each query, whether it has one iteration and no repeat: then its rows and scores stay as they stand."""
-        return ((self.queries.get_column("length") == 1) & (self.queries.get_column("results") == self.kept)).to_numpy()
+        """For each query, whether its rows and scores stay as they stand."""
+        length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
+        return keeps_scores(length == 1, results, self.kept)
 
     @property
     def contradicting(self) -> int:
@@ -86,7 +114,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     check_order(order)
     query, query_ids = number_queries(run.get_column("query_id"))
     rows = run.drop("query_id").insert_column(0, query).with_row_index("line")
-    key = ["query", "iteration", *(["rank"] if "rank" in run.columns else [])]
+    key = ["query", *(name for name in PLACED_BY["seen"] if name in run.columns)]
     if not _is_sorted(rows, key):
         rows = rows.sort(key, maintain_order=True)
     starts = _find_starts(rows)
@@ -113,7 +141,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     )
     if order == "interleaved":
         results = results.with_columns(position=count_in_query(results.get_column("group")))
-        results = results.sort("query", "position", "iteration").drop("position")
+        results = results.sort("query", *PLACED_BY[order]).drop("position")
     # Polars groups the documents of one query after the other, in a third of the time that it takes for all at once.
     of_query = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
     is_first = results.select(of_query).to_series()

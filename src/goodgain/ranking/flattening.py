@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.errors import notice
 from goodgain.ranking.first_occurrences import FirstOccurrences, count_in_query, find_first_occurrences
 from goodgain.schema import RUN
 
-__all__ = ["add_ranks", "flatten_run", "make_ranking", "warn_if_scores_contradict"]
+__all__ = ["add_ranks", "flatten_columns", "flatten_run", "make_ranking", "warn_if_scores_contradict"]
 
 
 def flatten_run(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
@@ -41,23 +42,33 @@ def flatten_run(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
 def make_ranking(firsts: FirstOccurrences) -> pl.DataFrame:
     """Return query_id and the columns of the rows, with scores and ranks that give the order of the ranking."""
     query = firsts.rows.get_column("query")
-    keeps = pl.Series(firsts.keep_scores).gather(query)
-    place = count_in_query(query)
-    from_end = (pl.Series(firsts.kept).gather(query) + 1 - place).cast(pl.Float64)
-    ranking = firsts.rows.with_columns(
-        firsts.queries.get_column("query_id").gather(query),
-        rank=pl.when(keeps).then("rank").otherwise(place),
-        score=pl.when(keeps).then("score").otherwise(from_end),
-        iteration=pl.when(keeps).then("iteration").otherwise(1),
-    )
+    keeps = pl.Series("keeps", firsts.keep_scores).gather(query)
+    place = count_in_query(query).alias("place")
+    kept = pl.Series("kept", firsts.kept).gather(query)
+    placed = firsts.rows.with_columns(firsts.queries.get_column("query_id").gather(query), keeps, place, kept)
+    ranking = nw.from_native(placed).with_columns(**flatten_columns()).to_native()
     if not keeps.any():
         return ranking
     # A query that keeps its scores keeps the order of its rows too.
-    key = ranking.select("query", place=pl.when(keeps).then("line").otherwise(place))
+    key = ranking.select("query", place=pl.when("keeps").then("line").otherwise("place"))
     same = pl.col("query") == pl.col("query").shift(1)
     if key.select((same & (pl.col("place") < pl.col("place").shift(1))).any()).item():
-        return ranking.with_columns(key.get_column("place")).sort("query", "place").drop("place")
+        return ranking.with_columns(key.get_column("place")).sort("query", "place")
     return ranking
+
+
+def flatten_columns() -> dict[str, nw.Expr]:
+    """Return rank, score and iteration of the rows of a ranking.
+
+    The expressions are over `keeps` (`keeps_scores`), `place` (1, 2, 3 ... in the order of the ranking) and `kept` (the number
+    of first occurrences), of any engine.
+    """
+    keeps, place = nw.col("keeps"), nw.col("place")
+    return {
+        "rank": nw.when(keeps).then(nw.col("rank")).otherwise(place),
+        "score": nw.when(keeps).then(nw.col("score")).otherwise((nw.col("kept") + 1 - place).cast(nw.Float64)),
+        "iteration": nw.when(keeps).then(nw.col("iteration")).otherwise(nw.lit(1)).cast(nw.Int64),
+    }
 
 
 def warn_if_scores_contradict(queries: int) -> None:

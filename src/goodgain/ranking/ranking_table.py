@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
-from goodgain.ranking.engines import move_to_engine
 from goodgain.ranking.first_occurrences import (
     FirstOccurrences,
     count_in_query,
@@ -27,14 +24,11 @@ __all__ = [
     "name_relevant",
     "number_judgments",
     "tabulate_first_occurrences",
-    "tabulate_on_engine",
     "tabulate_ranking",
 ]
 
 #: Equal for equal documents of one query, and hardly ever for others.
 _KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
-#: The largest number of 32 bits.
-_LARGEST_SINGLE = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
@@ -212,39 +206,6 @@ def tabulate_first_occurrences(
     retrieved = pl.DataFrame({"query": number, "NumRet": firsts.kept}, schema_overrides={"NumRet": pl.Int64})
     retrieved = retrieved.filter(pl.col("query").is_not_null() & (pl.col("NumRet") > 0))
     return RankingTable(rows.filter(kept), retrieved)
-
-
-def tabulate_on_engine(ranking: Any, judgments: Judgments, *, positions: Collection[str] = ()) -> RankingTable:
-    """Return the ranking table of a lazy ranking, as a lazy frame of the same engine: nothing is collected.
-
-    Args:
-        ranking: a lazy frame with query_id, doc_id, score: one row per document of a query.
-        judgments: the labels, which are carried to the engine.
-        positions: the orders of tied documents that are needed beside trec_eval's.
-    """
-    rows: nw.LazyFrame[Any] = nw.from_native(ranking).select("query_id", "doc_id", "score")
-    queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
-    labels = judgments.labels.select(pl.col("query").cast(pl.Int64), "doc_id", "relevance")
-    placed = rows.join(move_to_engine(rows, nw.from_native(queries)), on="query_id", how="inner")
-    score = nw.col("score").cast(nw.Float64) + 0.0
-    # A score beyond 32 bits is infinite to trec_eval; some engines refuse the cast instead.
-    inside = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf)).when(score < -_LARGEST_SINGLE)
-    single = inside.then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
-    placed = placed.with_columns(score=score, single=single).with_columns(minus_score=-nw.col("score"))
-    count = nw.col("doc_id").count().over("query")
-    # Descending by both is the reverse of ascending by both.
-    columns = {
-        "k": count + 1 - _number_rows("single", "doc_id"),
-        "k_gdeval": count + 1 - _number_rows("score", "doc_id"),
-        "k_id": _number_rows("minus_score", "doc_id"),
-    }
-    placed = placed.with_columns(**{name: columns[name].cast(nw.Int64) for name in ("k", *positions)})
-    labelled = placed.join(move_to_engine(rows, nw.from_native(labels)), on=["query", "doc_id"], how="left")
-    return RankingTable(labelled.select("query", *dict.fromkeys(("k", *positions)), "relevance").to_native(), None)
-
-
-def _number_rows(*by: str) -> nw.Expr:
-    return nw.col("doc_id").cum_count().over("query", order_by=by)
 
 
 def _write_over(column: pl.Series, rows: pl.Series, values: pl.Series) -> pl.Series:

@@ -1,0 +1,232 @@
+"""The ranking of a run that stays on its engine (DuckDB, Spark ...): first occurrences, flattening, ranking table.
+
+The rules are those of `first_occurrences`. The rows of the run are grouped once, by document. Windows, which sort, see its
+first occurrences alone; only where ranks and scores could disagree do they see all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import notice
+from goodgain.ranking.engines import collect, move_to_engine
+from goodgain.ranking.first_occurrences import PLACED_BY, check_order, find_first_rows, keeps_scores
+from goodgain.ranking.flattening import flatten_columns, warn_if_scores_contradict
+from goodgain.ranking.positions import POSITIONS
+from goodgain.ranking.ranking_table import Judgments, RankingTable
+from goodgain.schema import EMPTY_DOC, RUN
+
+__all__ = ["rank_on_engine", "sort_unordered", "tabulate_on_engine", "warn_of_order"]
+
+_IN_ITERATION = ("query_id", "iteration")
+#: These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document in
+#: that of their score, so that there is one order whatever the engine does.
+_BY_RANK = ["rank", "doc_id", "minus_score"]
+#: Over the columns of `_span_iterations`.
+_HAS_ONE_ITERATION = nw.col("lowest") == nw.col("highest")
+#: The largest number of 32 bits.
+_LARGEST_SINGLE = 3.4028234663852886e38
+
+Lazy = nw.LazyFrame[Any]
+
+
+def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
+    """Return the ranking of a run, with the columns of the run, rank and score: nothing is collected."""
+    check_order(order)
+    firsts = _find_firsts(run, order).join(_span_iterations(run), on="query_id", how="left")
+    placed = _add_keeps(firsts, _HAS_ONE_ITERATION).with_columns(place=_place(order))
+    whole = _has_whole_ranks(run)
+    ranking = placed.with_columns(rank=nw.col("rank").cast(nw.Int64 if whole else nw.Float64))
+    columns = {*run.collect_schema().names(), "rank", "score"}
+    return ranking.with_columns(**flatten_columns()).select(name for name in RUN.columns if name in columns)
+
+
+def tabulate_on_engine(
+    run: Lazy, judgments: Judgments, *, order: str = "seen", positions: Collection[str] = ()
+) -> RankingTable:
+    """Return the ranking table of a run, as a lazy frame of the same engine: nothing is collected.
+
+    Args:
+        run: query_id, iteration, doc_id, and possibly rank and score.
+        judgments: the labels, which are carried to the engine.
+        order: one of `ORDERS`.
+        positions: the orders of tied documents that are needed beside trec_eval's.
+    """
+    queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
+    spans = _span_iterations(run).join(move_to_engine(run, nw.from_native(queries)), on="query_id", how="inner")
+    numbered = run.join(spans, on="query_id", how="inner").drop("query_id").rename({"query": "query_id"})
+    names = [*dict.fromkeys(("k", *positions))]
+    # Only a query of one iteration can keep its scores: in all others the place is the position, whatever the scores.
+    several = _find_firsts(numbered.filter(~_HAS_ONE_ITERATION), order)
+    placed = several.with_columns(k=_place(order)).with_columns(nw.col("k").alias(name) for name in names)
+    alone = _add_positions(_find_firsts(numbered.filter(_HAS_ONE_ITERATION), order), order, names)
+    columns = ["query_id", "doc_id", *names]
+    firsts = nw.concat([placed.select(columns), alone.select(columns)])
+    labels = judgments.labels.select(pl.col("query").cast(pl.Int64).alias("query_id"), "doc_id", "relevance")
+    rows = firsts.join(move_to_engine(run, nw.from_native(labels)), on=["query_id", "doc_id"], how="left")
+    return RankingTable(rows.select(nw.col("query_id").alias("query"), *names, "relevance").to_native(), None)
+
+
+def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
+    """Add columns of `POSITIONS` to the first occurrences of queries with one iteration."""
+    score = nw.col("score").cast(nw.Float64) + 0.0
+    # A score beyond 32 bits is infinite to trec_eval; some engines refuse the cast instead.
+    inside = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf)).when(score < -_LARGEST_SINGLE)
+    single = inside.then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
+    counted = _add_keeps(firsts, nw.lit(True)).with_columns(score=score, single=single)
+    # A query that keeps its scores is ordered by them, any other by its places: one window serves both.
+    keeps, by = nw.col("keeps"), PLACED_BY[order]
+    for name in by:
+        counted = counted.with_columns(nw.when(~keeps).then(nw.col(name)).alias(name))
+    for name in names:
+        column, id_descends = POSITIONS[name]
+        # Descending by both is the reverse of ascending by both.
+        ascending = nw.when(keeps).then(nw.col(column) if id_descends else -nw.col(column))
+        found = counted.with_columns(key=ascending).with_columns(place=_place(order, "key"))
+        from_end = nw.when(keeps & nw.lit(id_descends)).then(nw.col("kept") + 1 - nw.col("place"))
+        counted = found.with_columns(from_end.otherwise(nw.col("place")).alias(name))
+    return counted
+
+
+def warn_of_order(run: Lazy, *, order: str) -> None:
+    """Give a notice if the ranks that make a ranking contradict scores, or if doc_ids order tied results."""
+    contradicting, tied = _count_facts(run, order)
+    warn_if_scores_contradict(contradicting)
+    _warn_if_tied(tied, run.collect_schema().names())
+
+
+def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows of an engine that keeps no order: by rank, and ties of rank by doc_id, with a notice."""
+    key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
+    tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
+    if "rank" in rows.columns or "score" not in rows.columns:
+        _warn_if_tied(tied, rows.columns)
+    return rows.sort(*key, "doc_id")
+
+
+def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
+    """Give a notice if there are results whose order is that of their doc_ids."""
+    if results:
+        reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
+        notice(f"{results} results {reason}, and the frame keeps no order of rows: they are ordered by doc_id")
+
+
+def _find_firsts(run: Lazy, order: str) -> Lazy:
+    """Find the first occurrences of a run.
+
+    Returns:
+        query_id, doc_id, times (how often it occurs), score, the columns of `PLACED_BY[order]`, iteration, rank, tag.
+    """
+    results = _take_results(run, order)
+    if order == "interleaved":
+        results = results.with_columns(position=_number_rows(*_IN_ITERATION, by=_BY_RANK))
+    tag = ["tag"] if "tag" in run.collect_schema() else []
+    carried = [*dict.fromkeys((*PLACED_BY[order], "iteration", "rank", *tag))]
+    # A document that occurs once has one score; where one occurs twice, the query does not keep its scores.
+    results = results.with_columns(at=nw.struct(*carried))
+    grouped = find_first_rows(results, nw.col("at", "score").min(), nw.len().alias("times"))
+    return grouped.with_columns(*(nw.col("at").struct.field(name) for name in carried)).drop("at")
+
+
+def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
+    """Add kept, the number of first occurrences of the query, and keeps, whether the query keeps its scores."""
+    counted = firsts.with_columns(
+        results=nw.col("times").sum().over("query_id"),
+        kept=nw.col("doc_id").count().over("query_id").cast(nw.Int64),
+    )
+    return counted.with_columns(keeps=keeps_scores(one_iteration, nw.col("results"), nw.col("kept")))
+
+
+def _place(order: str, *by: str) -> nw.Expr:
+    """Count the first occurrences of a query in an order; where all else is equal, doc_ids decide."""
+    return _number_rows("query_id", by=[*PLACED_BY[order], *by, "doc_id"])
+
+
+def _span_iterations(run: Lazy) -> Lazy:
+    """Return query_id, lowest and highest: the first and the last iteration of each query."""
+    iteration = nw.col("iteration")
+    return run.group_by("query_id").agg(iteration.min().alias("lowest"), iteration.max().alias("highest"))
+
+
+def _take_results(run: Lazy, order: str) -> Lazy:
+    """Take the results that the ranking is made of, and add ranks and scores as `flattening.add_ranks` does.
+
+    Where both are missing, results are ordered by doc_id.
+    """
+    results = run.filter(nw.col("doc_id") != EMPTY_DOC)
+    if order == "last":
+        last = _span_iterations(run).select("query_id", iteration="highest")
+        results = results.join(last, on=["query_id", "iteration"], how="semi")
+    columns = run.collect_schema().names()
+    if "rank" not in columns and "score" in columns:  # counted from the end: by score, then doc_id, both descending
+        count = nw.col("doc_id").count().over(*_IN_ITERATION).cast(nw.Int64)
+        results = results.with_columns(rank=count + 1 - _number_rows(*_IN_ITERATION, by=["score", "doc_id"]))
+    elif "rank" not in columns:
+        results = results.with_columns(rank=_number_rows(*_IN_ITERATION, by=["doc_id"]))
+    if "score" not in columns:
+        results = results.with_columns(score=-nw.col("rank").cast(nw.Float64))
+    return results.with_columns(minus_score=-nw.col("score"))
+
+
+def _has_whole_ranks(run: Lazy) -> bool:
+    """Tell whether ranks are whole numbers; only for floats is the engine asked."""
+    kind, rank = run.collect_schema().get("rank"), nw.col("rank")
+    if kind is None or kind.is_integer():
+        return True
+    if not kind.is_float():
+        return False
+    return not len(collect(run.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
+
+
+def _count_facts(run: Lazy, order: str) -> tuple[int, int]:
+    """Count queries that get new scores against their own, and results whose place is that of their doc_id."""
+    columns, results = run.collect_schema().names(), _take_results(run, order)
+    if "rank" not in columns and "score" in columns:
+        return 0, 0  # ranks follow the scores, and then the doc_ids as in trec_eval
+    if "rank" not in columns:
+        unordered = results.group_by(*_IN_ITERATION).agg(nw.len().alias("results")).filter(nw.col("results") > 1)
+        return 0, int(collect(unordered.select(nw.col("results").sum())).item() or 0)  # the sum of no rows is null
+    odd = _find_odd_queries(results, by=["rank"])
+    found = collect(odd)
+    if found.get_column("tied").sum():  # to order all rows by three columns takes half as long again
+        odd = _find_odd_queries(results, by=_BY_RANK)
+        found = collect(odd)
+    if found.is_empty():
+        return 0, 0
+    run_of_odd = run.join(odd.select("query_id"), on="query_id", how="semi")
+    firsts = _find_firsts(run_of_odd, order).join(_span_iterations(run_of_odd), on="query_id", how="left")
+    keeping = collect(_add_keeps(firsts, _HAS_ONE_ITERATION).filter(nw.col("keeps")).select("query_id").unique())
+    rescored = found.join(keeping, on="query_id", how="anti")
+    return int(rescored.get_column("rising").sum()), int(rescored.get_column("tied").sum())
+
+
+def _find_odd_queries(results: Lazy, by: list[str]) -> Lazy:
+    """Return query_id, rising (1 if in an iteration a better rank has a lower score), tied: the queries with either.
+
+    tied is the number of results that have their rank in common with another one of the iteration.
+    """
+    score_before, rank_before = (nw.col(x).shift(1).over(*_IN_ITERATION, order_by=by) for x in ("score", "rank"))
+    rank_after = nw.col("rank").shift(-1).over(*_IN_ITERATION, order_by=by)
+    neighbours = results.with_columns(score_before=score_before, rank_before=rank_before, rank_after=rank_after)
+    rank = nw.col("rank")
+    flagged = neighbours.with_columns(
+        rising=_one_if(nw.col("score") > nw.col("score_before")),
+        tied=_one_if((rank == nw.col("rank_before")) | (rank == nw.col("rank_after"))),
+    )
+    queries = flagged.group_by("query_id").agg(nw.col("rising").max(), nw.col("tied").sum())
+    return queries.filter((nw.col("rising") > 0) | (nw.col("tied") > 0))
+
+
+def _number_rows(*partition: str, by: Sequence[str]) -> nw.Expr:
+    """Count 1, 2, 3 ... in an order."""
+    return nw.col("doc_id").cum_count().over(*partition, order_by=by).cast(nw.Int64)
+
+
+def _one_if(condition: nw.Expr) -> nw.Expr:
+    """Return 1 or 0 for a condition; 0 where it is null."""
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
