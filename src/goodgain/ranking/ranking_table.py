@@ -37,7 +37,7 @@ class Judgments:
 
     Attributes:
         query_ids: sorted; a query's number is its place.
-        labels: query, doc_id, relevance (Float64): one row per judged document, in any order.
+        labels: query, doc_id, relevance (Float64): one row per judged document, by query.
     """
 
     query_ids: pl.Series
@@ -59,11 +59,11 @@ class Judgments:
         """
         number = self.number_queries(firsts.queries.get_column("query_id"))
         rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
-        order, starts = self._by_query
+        starts = self._starts
         wanted = number.drop_nulls().to_numpy()
         begins, lengths = starts[wanted], starts[wanted + 1] - starts[wanted]
         places = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        labels = self.labels[order[places]]
+        labels = self.labels[places]
         found = (
             rows.lazy()
             .select(key=_KEY)
@@ -81,11 +81,10 @@ class Judgments:
         return pl.Series("relevance", relevance).fill_nan(None)
 
     @cached_property
-    def _by_query(self) -> tuple[Any, Any]:
-        """The rows of the labels by query, and the place among them at which each query begins."""
-        query = self.labels.get_column("query")
-        counts = np.bincount(query, minlength=len(self.query_ids))
-        return query.arg_sort().to_numpy(), np.concatenate([[0], np.cumsum(counts)])
+    def _starts(self) -> Any:
+        """The row of the labels at which each query begins, and behind them the number of rows."""
+        counts = np.bincount(self.labels.get_column("query"), minlength=len(self.query_ids))
+        return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
         """Return one row per query, in the order of their numbers: query, query_id, and how many documents have a label.
@@ -146,7 +145,8 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
     number = _number(names, query_ids).gather(place)
-    return Judgments(query_ids, qrels.select(number, "doc_id", pl.col("relevance").cast(pl.Float64)))
+    labels = qrels.select(number, "doc_id", pl.col("relevance").cast(pl.Float64))
+    return Judgments(query_ids, labels if number.is_sorted() else labels.sort("query", maintain_order=True))
 
 
 def tabulate_ranking(
@@ -215,7 +215,9 @@ def _write_over(column: pl.Series, rows: pl.Series, values: pl.Series) -> pl.Ser
 
 
 def _number(some: pl.Series, query_ids: pl.Series) -> pl.Series:
-    """Return the places of queries among all, null where they are not among them."""
-    numbers = pl.DataFrame({"query_id": query_ids}).with_row_index("query")
-    asked = pl.DataFrame({"query_id": some})
-    return asked.join(numbers, on="query_id", how="left", maintain_order="left").get_column("query")
+    """Return the places of queries among all, which are sorted; null where they are not among them."""
+    if query_ids.is_empty():
+        return pl.Series("query", [None] * len(some), dtype=pl.UInt32)
+    place = query_ids.search_sorted(some).clip(upper_bound=len(query_ids) - 1)
+    found = pl.DataFrame({"query": place, "is_there": query_ids.gather(place) == some})
+    return found.select(pl.when("is_there").then(pl.col("query").cast(pl.UInt32))).to_series()
