@@ -100,13 +100,13 @@ def query_batches(
     if isinstance(run, RunFile):
         blocks = partition_by_query(run) if scattered else run.blocks()
         yield from _count_blocks(run, blocks, _Counter(qrels, rels, ranking).count)
-    elif isinstance(run.frame, pl.DataFrame):
+    elif isinstance(run.frame, pl.DataFrame) or (ranking is not None and not run.lives_on_engine):
         batch, contradicting, _ = _Counter(qrels, rels, ranking).count(run)
         warn_if_scores_contradict(contradicting)
         yield batch
     else:
         tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
-        yield QueryBatch(tallied, *_rank_lazily(run, ranking), run)
+        yield QueryBatch(tallied, *_rank_on_engine(run, ranking), run)
 
 
 def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.DataFrame:
@@ -120,12 +120,12 @@ def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.
     return pl.concat([batch.tally for batch in query_batches(run, qrels, rels=rels, scattered=True)])
 
 
-def _rank_lazily(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
-    """Return ranking and ranking table of a lazy frame; the table stays on its engine if it can."""
+def _rank_on_engine(run: Run, request: RankingRequest | None) -> tuple[pl.DataFrame | None, RankingTable | None]:
+    """Return ranking and ranking table of a run on an engine; the table stays there if it can."""
     if request is None:
         return None, None
     judgments, positions = request.judgments, request.positions
-    if judgments is not None and not request.with_documents and run.lives_on_engine:
+    if judgments is not None and not request.with_documents:
         rows = nw.from_native(run.frame)
         warn_of_order(rows, order=request.order)
         return None, tabulate_on_engine(rows, judgments, order=request.order, positions=positions)
