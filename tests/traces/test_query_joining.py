@@ -170,7 +170,9 @@ def test_one_id_with_two_questions_is_an_error_that_shows_both_unless_the_caller
     assert _ids(read_traces({"old": old, "new": new}, query_id="/metadata/qid"), "new") == ["m1"]
 
 
-def test_a_table_that_names_the_queries_of_one_system_decides_although_the_other_asked_otherwise(tmp_path: Path) -> None:
+def test_a_table_that_names_the_queries_of_one_system_decides_although_the_other_asked_otherwise(
+    tmp_path: Path,
+) -> None:
     old = _log(tmp_path / "old.jsonl", _record("When was the dam built?", "a", query_id="q1"))
     new = _log(tmp_path / "new.jsonl", _record("The dam: since when?", "b", query_id="s1"))
     table = pl.DataFrame({"query_id": ["q1"], "log": ["s1"]})

@@ -91,7 +91,9 @@ def name_replicate(trace: Trace) -> str | None:
     return str(repeat) if is_name else None
 
 
-def name_queries(trace: Trace, queries: Sequence[Query], run: RunName, options: ReadOptions, name: str) -> list[NamedQuery]:
+def name_queries(
+    trace: Trace, queries: Sequence[Query], run: RunName, options: ReadOptions, name: str
+) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
     The table `query_ids=` comes first, then the trace's own id, then `query_id=`, then the file's name, with a number in a
