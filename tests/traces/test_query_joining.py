@@ -293,6 +293,14 @@ def test_earlier_queries_join_by_question_and_without_them_ids_join_and_the_summ
     assert "'q1' has two questions: 'who?'" in err and "queries.jsonl" in err
 
 
+def test_earlier_queries_with_two_questions_under_one_id_are_an_error(tmp_path: Path) -> None:
+    log = _log(tmp_path / "log.jsonl", _record("Who?", "a", query_id="s1"))
+    queries = tmp_path / "queries.jsonl"  # those of two conversions in one file
+    queries.write_text('{"query_id": "q1", "text": "Who?"}\n{"query_id": "q1", "text": "Where?"}\n')
+    with pytest.raises(InputError, match=r"queries\.jsonl: the query id 'q1' has two questions, 'who\?' and 'where\?'"):
+        convert_traces(log, tmp_path / "a.run", earlier_queries=queries)
+
+
 def test_systems_that_share_no_query_are_a_notice_of_the_conversion(tmp_path: Path) -> None:
     old = _log(tmp_path / "old.jsonl", _record("Who?", "a", query_id="q1"))
     new = _log(tmp_path / "new.jsonl", _record("Where?", "b", query_id="s1"))

@@ -148,13 +148,19 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
     """Read the ids and questions of an earlier conversion, which `queries=` (--queries) wrote.
 
     Raises:
-        InputError: they cannot be read, or lack a column.
+        InputError: they cannot be read, lack a column, or have two questions for one id.
     """
     frame, label = _read_frame(source, "earlier_queries=")
     if not {"query_id", "text"} <= set(frame.columns):
         raise InputError(f"{label}: needs the columns query_id and text, as --queries (queries=) writes them")
-    pairs = frame.select("query_id", "text").drop_nulls().iter_rows()
-    return {query_id: Question.of(text) for query_id, text in pairs}
+    found: dict[str, Question] = {}
+    for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
+        question = Question.of(text)
+        if found.setdefault(query_id, question).key != question.key:
+            raise InputError(
+                f"{label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; keep one"
+            )
+    return found
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, str]:
