@@ -178,6 +178,9 @@ def test_a_table_that_names_the_queries_of_one_system_decides_although_the_other
     table = pl.DataFrame({"query_id": ["q1"], "log": ["s1"]})
     with pytest.warns(GoodgainNotice, match=r"does not name all queries; 1 keep their ids: q1\."):
         assert _ids(read_traces({"old": old, "new": new}, query_ids=table), "new") == ["q1"]
+    other = _log(tmp_path / "other.jsonl", _record("Who?", "c", query_id="q1"))
+    with pytest.raises(InputError, match=r"'q1' has two questions: 'when was .* 'who\?' in .*other"):
+        read_traces({"new": new, "old": old, "other": other}, query_ids=table)
     new = _log(tmp_path / "new.jsonl", _record("The dam: since when?", "b"))
     with pytest.warns(GoodgainNotice, match="was not used where logs have query ids of their own: 1, such as 'q2'"):
         _log(tmp_path / "more.jsonl", _record("Who?", "a", query_id="q2"))

@@ -237,11 +237,10 @@ def _check_equal_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> None:
     first: dict[str, NamedQuery] = {}
     for queries in runs.values():
         for query_id, query in queries.items():
-            if not query.question.key:
+            if not query.question.key or query.is_decided:
                 continue
             other = first.setdefault(query_id, query)
-            differ = other.question.key != query.question.key and other.run.system != query.run.system
-            if differ and not (other.is_decided or query.is_decided):
+            if other.question.key != query.question.key and other.run.system != query.run.system:
                 raise InputError(
                     f"the query id {query_id!r} has two questions: {other.question.text!r} in {format_place(other.at)}, and "
                     f"{query.question.text!r} in {format_place(query.at)}; give each query its id with query_ids= (--query-ids), "
