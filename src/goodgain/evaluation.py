@@ -306,7 +306,8 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
     """How the values were made: versions, thresholds, who computed the classic measures, and on which judgments."""
     coverage = found.coverage
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
-    if families.good_gain:
+    has_threshold = any(measure.declaration.uses_rel for measure in families.good_gain)
+    if has_threshold:
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in families.rels]
     if families.ranked or families.hosts:
         signature["order"] = order
@@ -320,7 +321,7 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
         signature["labels"] = qrels.labels
     if found.raised is not None:
         signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
-    without_good = {"without_good": found.without_good} if families.good_gain else {}
+    without_good = {"without_good": found.without_good} if has_threshold else {}
     return signature | {
         "qrels": qrels.digest,
         "queries": coverage.judged,

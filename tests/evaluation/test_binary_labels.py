@@ -116,6 +116,9 @@ def test_compare_has_the_switch_and_no_other_threshold_in_its_signature() -> Non
     assert found.means.filter(measure="nCG(rel=1)@2").get_column("mean").to_list() == [AT_2, AT_1]
     assert found.signature["rel"] == [1] and found.signature["without_good"] == [0]
     assert set(bounded.pairs.get_column("measure")) == {"CG(rel=1)@1", "CG(rel=1)"}
+    with no_notices():
+        without = gg.compare(QRELS, {"one": RUN, "other": other}, "nDCG@2 NumDup", rel=1)
+    assert not {"rel", "without_good"} & {*without.signature, *gg.evaluate(QRELS, RUN, "NumDup").signature}
 
 
 def test_curve_and_ledger_have_the_switch() -> None:

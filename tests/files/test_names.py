@@ -10,6 +10,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.judging.human_and_model import compare_orders
+from goodgain.traces import to_run
 from tests.traces.logs import conversation, openai_chat
 
 QRELS = {"q": {"a": 3}}
@@ -41,6 +42,10 @@ def test_a_judge_whose_name_has_half_a_character_is_an_error() -> None:
 def test_a_system_of_traces_whose_name_has_half_a_character_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(openai_chat(conversation()))
-    for call in (lambda: gg.read_traces({"\ud800": path}), lambda: gg.read_traces(path, tag="\ud800")):
+    for call in (
+        lambda: gg.read_traces({"\ud800": path}),
+        lambda: gg.read_traces(path, tag="\ud800"),
+        lambda: to_run(gg.read_traces(path), tag="\ud800"),
+    ):
         with pytest.raises(gg.InputError, match=r"the system '\\ud800' has half a character"):
             call()

@@ -14,6 +14,7 @@ import goodgain as gg
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, convert_traces, read_traces
 from tests.cli.test_command_line import goodgain
+from tests.support.seconds import find_faster_growth, measure_seconds
 
 from .logs import Call, Story, Turn, anthropic, docs, openai_chat
 
@@ -169,6 +170,24 @@ def test_one_id_with_two_questions_is_an_error_that_shows_both_unless_the_caller
     assert _ids(read_traces({"old": old, "new": new}, query_id="/metadata/qid"), "new") == ["m1"]
 
 
+def test_a_table_that_names_the_queries_of_one_system_decides_although_the_other_asked_otherwise(
+    tmp_path: Path,
+) -> None:
+    old = _log(tmp_path / "old.jsonl", _record("When was the dam built?", "a", query_id="q1"))
+    new = _log(tmp_path / "new.jsonl", _record("The dam: since when?", "b", query_id="s1"))
+    table = pl.DataFrame({"query_id": ["q1"], "log": ["s1"]})
+    with pytest.warns(GoodgainNotice, match=r"does not name all queries; 1 keep their ids: q1\."):
+        assert _ids(read_traces({"old": old, "new": new}, query_ids=table), "new") == ["q1"]
+    other = _log(tmp_path / "other.jsonl", _record("Who?", "c", query_id="q1"))
+    with pytest.raises(InputError, match=r"'q1' has two questions: 'when was .* 'who\?' in .*other"):
+        read_traces({"new": new, "old": old, "other": other}, query_ids=table)
+    new = _log(tmp_path / "new.jsonl", _record("The dam: since when?", "b"))
+    with pytest.warns(GoodgainNotice, match="was not used where logs have query ids of their own: 1, such as 'q2'"):
+        _log(tmp_path / "more.jsonl", _record("Who?", "a", query_id="q2"))
+        given = {"old": [old, tmp_path / "more.jsonl"], "new": new}
+        assert _ids(read_traces(given, query_id="q1"), "new") == ["q1"]
+
+
 def test_replicates_of_a_system_join_by_question_and_may_have_simulated_users(tmp_path: Path) -> None:
     log = _log(
         tmp_path / "log.jsonl",
@@ -184,8 +203,25 @@ def test_replicates_of_a_system_join_by_question_and_may_have_simulated_users(tm
 def test_ids_and_questions_that_contradict_each_other_are_an_error(tmp_path: Path) -> None:
     old = _log(tmp_path / "old.jsonl", _record("Who?", "a", query_id="q1"))
     new = _log(tmp_path / "new.jsonl", _record("Who?", "b", query_id="s1"), _record(None, "c", query_id="q1"))
-    with pytest.raises(InputError, match=r"'s1' is that of 'q1' in another system, but .*line 2 has that id too"):
+    with pytest.raises(InputError, match=r"line 2: the queries 's1' and 'q1' of one system would both be 'q1'"):
         read_traces({"old": old, "new": new})
+
+
+def test_two_queries_of_a_system_never_become_one_by_way_of_two_other_systems(tmp_path: Path) -> None:
+    first = _log(tmp_path / "first.jsonl", _record("Why?", "a", query_id="a1"))
+    second = _log(tmp_path / "second.jsonl", _record(None, "b", query_id="x"), _record("Why?", "c", query_id="b1"))
+    third = _log(tmp_path / "third.jsonl", _record("Why?", "d", query_id="x"))
+    with pytest.raises(InputError, match=r"second.*line 2: the queries 'x' and 'b1' of one system would both be 'a1'"):
+        read_traces({"first": first, "second": second, "third": third})
+
+
+def test_the_time_of_many_turns_does_not_grow_with_their_square(tmp_path: Path) -> None:
+    def measure(turns: int) -> float:
+        listed = [{"user": f"Question {number}", "steps": []} for number in range(turns)]
+        log = _log(tmp_path / "log.jsonl", {"goodgain_trace": 1, "turns": listed})
+        return measure_seconds(lambda: read_traces(log, turns="all"))
+
+    assert not find_faster_growth(measure, 500)
 
 
 # Tables of ids
@@ -258,6 +294,14 @@ def test_earlier_queries_join_by_question_and_without_them_ids_join_and_the_summ
     other = _log(tmp_path / "new.jsonl", _record("Something else?", "c", query_id="q1"))
     err = goodgain("convert", f"new={other}", "-o", tmp_path / "n.run", "--earlier-queries", queries, status=2)[1]
     assert "'q1' has two questions: 'who?'" in err and "queries.jsonl" in err
+
+
+def test_earlier_queries_with_two_questions_under_one_id_are_an_error(tmp_path: Path) -> None:
+    log = _log(tmp_path / "log.jsonl", _record("Who?", "a", query_id="s1"))
+    queries = tmp_path / "queries.jsonl"  # those of two conversions in one file
+    queries.write_text('{"query_id": "q1", "text": "Who?"}\n{"query_id": "q1", "text": "Where?"}\n')
+    with pytest.raises(InputError, match=r"queries\.jsonl: the query id 'q1' has two questions, 'who\?' and 'where\?'"):
+        convert_traces(log, tmp_path / "a.run", earlier_queries=queries)
 
 
 def test_systems_that_share_no_query_are_a_notice_of_the_conversion(tmp_path: Path) -> None:

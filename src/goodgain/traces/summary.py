@@ -213,17 +213,7 @@ class Summary(msgspec.Struct):
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "
                 "counted as an iteration of its own; say iteration='call' to agree, iteration='step' to group them"
             )
-        if self.unknown:
-            notice(
-                f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
-                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
-                "missing"
-            )
-        if self.other_roots:
-            notice(
-                f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
-                f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
-            )
+        self._warn_of_unknown_items()
         if self.searched_elsewhere:
             notice(
                 f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
@@ -261,6 +251,20 @@ class Summary(msgspec.Struct):
         if self.errors:
             more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
             notice(f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}")
+
+    def _warn_of_unknown_items(self) -> None:
+        """Give a notice for items and root spans that were passed over."""
+        if self.unknown:
+            notice(
+                f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
+                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
+                "missing"
+            )
+        if self.other_roots:
+            notice(
+                f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
+                f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
+            )
 
     def _warn_of_ids(self) -> None:
         """Give a notice for ids that are not the ones that the caller may expect."""

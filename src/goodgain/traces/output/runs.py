@@ -12,6 +12,7 @@ import polars as pl
 from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
 from goodgain.files.results import open_results
+from goodgain.files.safe_text import check_name
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.summary import RunName
 
@@ -49,7 +50,8 @@ def to_run(
         rank and score 0; a query that never searched has none.
 
     Raises:
-        InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named.
+        InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named; or
+            the tag has a lone surrogate.
 
     Example:
         >>> import polars as pl
@@ -77,7 +79,7 @@ def to_run(
         doc_id=pl.when(found).then("name").otherwise(pl.lit(EMPTY_DOC)),
         rank=pl.when(found).then(position).otherwise(0),
         score=pl.when(found).then(pl.when(scored).then("score").otherwise(1.0 / position)).otherwise(0.0),
-        tag=pl.lit(tag) if tag is not None else pl.col("system").fill_null(DEFAULT_TAG),
+        tag=pl.lit(check_name(tag, "system")) if tag is not None else pl.col("system").fill_null(DEFAULT_TAG),
     )  # fmt: skip
 
 

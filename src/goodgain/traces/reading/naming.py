@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import takewhile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from goodgain.errors import InputError
@@ -14,7 +13,7 @@ from goodgain.traces.reading.query_joining import EARLIER, NamedQuery, QueryJoin
 from goodgain.traces.reading.searches import Query
 from goodgain.traces.summary import RunName, Summary
 
-__all__ = ["QueryNames", "name_query", "name_replicate", "name_system"]
+__all__ = ["QueryNames", "name_queries", "name_replicate", "name_system"]
 
 #: The value at a field path that a trace does not have; None is a value that it may have.
 _ABSENT = object()
@@ -92,16 +91,22 @@ def name_replicate(trace: Trace) -> str | None:
     return str(repeat) if is_name else None
 
 
-def name_query(trace: Trace, query: Query, run: RunName, options: ReadOptions, name: str) -> NamedQuery:
-    """Return a query with its id.
+def name_queries(
+    trace: Trace, queries: Sequence[Query], run: RunName, options: ReadOptions, name: str
+) -> list[NamedQuery]:
+    """Return the queries of a trace with their ids.
 
     The table `query_ids=` comes first, then the trace's own id, then `query_id=`, then the file's name, with a number in a
     file of several traces. With turns='all' the turn's number follows, unless the turn names its own id.
     """
-    said = takewhile(lambda turn: turn.index <= query.turn.index, trace.turns)
-    question = Question.of([turn.user_text for turn in said])
-    query_id, source = _choose_query_id(trace, query, question, options, name)
-    return NamedQuery(run, query_id, trace.at, source, question)
+    of_turns = Question.of_turns(turn.user_text for turn in trace.turns)
+    questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
+    named = []
+    for query in queries:
+        question = questions[query.turn.index]
+        query_id, source = _choose_query_id(trace, query, question, options, name)
+        named.append(NamedQuery(run, query_id, trace.at, source, question))
+    return named
 
 
 def _choose_query_id(

@@ -41,6 +41,9 @@ EARLIER = RunName("the earlier queries")
 #: Characters of a question that a message quotes.
 _QUOTED = 80
 
+#: Bytes of the key of a question.
+_KEY_SIZE = 16
+
 
 class Question(NamedTuple):
     """What a user asked in one turn.
@@ -56,14 +59,26 @@ class Question(NamedTuple):
     conversation: bytes = b""
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Question:
-        """Return the question of the last of these texts of a user."""
-        collapsed = [_collapse(text) for text in texts]
-        if not collapsed or not collapsed[-1]:
-            return cls()
-        key = _hash(collapsed[-1])
-        said = [text for text in collapsed if text]
-        return cls(collapsed[-1][:_QUOTED], key, key if len(said) == 1 else _hash("\n".join(said)))
+    def of(cls, text: str) -> Question:
+        """Return the question that one text alone asks."""
+        return cls.of_turns([text])[0]
+
+    @classmethod
+    def of_turns(cls, texts: Iterable[str]) -> list[Question]:
+        """Return the question of each turn of a conversation, by what the user said in it."""
+        questions = []
+        said = hashlib.blake2b(digest_size=_KEY_SIZE)
+        separator = b""
+        for text in map(_collapse, texts):
+            if not text:
+                questions.append(cls())
+                continue
+            encoded = text.encode("utf-8", "surrogatepass")
+            said.update(separator + encoded)
+            separator = b"\n"
+            key = hashlib.blake2b(encoded, digest_size=_KEY_SIZE).digest()
+            questions.append(cls(text[:_QUOTED], key, said.digest()))
+        return questions
 
 
 def _collapse(text: str) -> str:
@@ -71,10 +86,6 @@ def _collapse(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return " ".join(text.casefold().split())
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class NamedQuery(NamedTuple):
@@ -127,7 +138,7 @@ def read_query_ids(source: Any) -> QueryIds:
             if not query_id or not value or not value.strip():
                 raise InputError(f"{label}, row {number}: has no query_id, or no {name}; write it, or remove the row")
             # q1.json names the log q1, whose file the reader knows without its ending.
-            keys = {Question.of([value]).key} if name == "text" else {value, base_name(Path(value))}
+            keys = {Question.of(value).key} if name == "text" else {value, base_name(Path(value))}
             if any(by[name].setdefault(key, query_id) != query_id for key in keys):
                 raise InputError(f"{label}, row {number}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
     return QueryIds(by["text"], by["log"])
@@ -137,13 +148,19 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
     """Read the ids and questions of an earlier conversion, which `queries=` (--queries) wrote.
 
     Raises:
-        InputError: they cannot be read, or lack a column.
+        InputError: they cannot be read, lack a column, or have two questions for one id.
     """
     frame, label = _read_frame(source, "earlier_queries=")
     if not {"query_id", "text"} <= set(frame.columns):
         raise InputError(f"{label}: needs the columns query_id and text, as --queries (queries=) writes them")
-    pairs = frame.select("query_id", "text").drop_nulls().iter_rows()
-    return {query_id: Question.of([text]) for query_id, text in pairs}
+    found: dict[str, Question] = {}
+    for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
+        question = Question.of(text)
+        if found.setdefault(query_id, question).key != question.key:
+            raise InputError(
+                f"{label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; keep one"
+            )
+    return found
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, str]:
@@ -220,11 +237,10 @@ def _check_equal_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> None:
     first: dict[str, NamedQuery] = {}
     for queries in runs.values():
         for query_id, query in queries.items():
-            if not query.question.key:
+            if not query.question.key or query.is_decided:
                 continue
             other = first.setdefault(query_id, query)
-            differ = other.question.key != query.question.key and other.run.system != query.run.system
-            if differ and not (other.is_decided and query.is_decided):
+            if other.question.key != query.question.key and other.run.system != query.run.system:
                 raise InputError(
                     f"the query id {query_id!r} has two questions: {other.question.text!r} in {format_place(other.at)}, and "
                     f"{query.question.text!r} in {format_place(query.at)}; give each query its id with query_ids= (--query-ids), "
@@ -258,11 +274,15 @@ def _join_by_question(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> dict[
 
 def _check_new_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]], ids: Mapping[str, str]) -> None:
     for queries in runs.values():
+        kept: dict[str, NamedQuery] = {}
         for query_id, query in queries.items():
-            if (other := queries.get(ids.get(query_id, ""))) is not None:
+            joined = ids.get(query_id, query_id)
+            other = kept.setdefault(joined, query)
+            if other is not query:
                 raise InputError(
-                    f"{format_place(query.at)}: the question of {query_id!r} is that of {other.query_id!r} in another system, but "
-                    f"{format_place(other.at)} has that id too; give each query its id with query_ids= (--query-ids)"
+                    f"{format_place(query.at)}: the queries {other.query_id!r} and {query_id!r} of one system would both be "
+                    f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
+                    "query_ids= (--query-ids)"
                 )
 
 

@@ -22,7 +22,7 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.detection import detect_format, is_claimed
 from goodgain.traces.reading.known_formats import Format, get_format
-from goodgain.traces.reading.naming import QueryNames, name_query, name_replicate, name_system
+from goodgain.traces.reading.naming import QueryNames, name_queries, name_replicate, name_system
 from goodgain.traces.reading.options import QueryId, ReadOptions
 from goodgain.traces.reading.pieces import Paths, Piece, Task, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading.processes import block_interrupts, open_pool
@@ -298,7 +298,7 @@ class _BatchBuilder:
         try:
             queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
             run = RunName(name_system(trace, given, self.options), name_replicate(trace))
-            named = [name_query(trace, query, run, self.options, name) for query in queries]
+            named = name_queries(trace, queries, run, self.options, name)
         except UnrecordedError:
             raise
         except InputError as error:
