@@ -345,7 +345,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
 
     Returns:
         A frame of the run's columns, of the kind that was given (Polars for anything but a frame); a lazy frame is
-        flattened by its engine, and comes back lazy.
+        flattened by its engine, one of Polars at once, and comes back lazy.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.

@@ -75,6 +75,11 @@ def test_classic_measures_are_the_same_and_no_ranking_leaves_the_engine(engine: 
     checks.classic_measures_agree_and_no_ranking_leaves(LAZY[engine])
 
 
+@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
+def test_classic_measures_are_the_same_in_each_order(engine: str) -> None:
+    checks.classic_measures_are_the_same_in_each_order(LAZY[engine])
+
+
 @pytest.mark.parametrize("engine", some_of(["duckdb", "one duckdb"], every=2))
 def test_infinite_scores_are_ranked_as_in_memory(engine: str) -> None:
     checks.infinite_scores_are_ranked_as_in_memory(LAZY[engine])

@@ -104,6 +104,10 @@ def test_classic_measures_are_the_same_and_no_ranking_leaves_spark(put: Put) -> 
     checks.classic_measures_agree_and_no_ranking_leaves(put, _rows_out_of_spark)
 
 
+def test_classic_measures_are_the_same_in_each_order(put: Put) -> None:
+    checks.classic_measures_are_the_same_in_each_order(put)
+
+
 def test_infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
     checks.infinite_scores_are_ranked_as_in_memory(put)
 

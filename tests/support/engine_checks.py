@@ -266,6 +266,19 @@ def classic_measures_agree_and_no_ranking_leaves(put: Put, counting: Callable[[]
         assert queries <= most <= run.select("query_id", "iteration").n_unique() < len(run) / 3
 
 
+def classic_measures_are_the_same_in_each_order(put: Put) -> None:
+    """Of queries with one iteration and with several, with and without repeats, with and without ranks."""
+    run, rows, _ = random_runs(None)
+    for without in ((), ("rank",), ("score",)):
+        frame = run_frame(run).drop(without)
+        given = put(frame)
+        for order in ORDERS:
+            with no_notices():
+                here = gg.evaluate(qrels_frame(rows), frame, (*THREE, *OTHERS), order=order)
+                there = gg.evaluate(qrels_frame(rows), given, (*THREE, *OTHERS), order=order)
+            assert_frame_equal(there.per_query, here.per_query, rel_tol=1e-12, abs_tol=1e-12)
+
+
 def infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
     """A run with infinite scores is refused; a ranking may have them."""
     case = make_case(Random(6), queries=60, labels=(*WHOLE, -1, *FRACTIONAL))

@@ -36,7 +36,7 @@ Lazy = nw.LazyFrame[Any]
 
 
 def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
-    """Return the ranking of a run, with the columns of the run, rank and score: nothing is collected."""
+    """Return the ranking of a run as a lazy frame of its engine, with the columns of the run, rank and score."""
     check_order(order)
     firsts = _find_firsts(run, order).join(_span_iterations(run), on="query_id", how="left")
     placed = _add_keeps(firsts, _HAS_ONE_ITERATION).with_columns(place=_place(order))
@@ -59,14 +59,16 @@ def tabulate_on_engine(
     """
     queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
     spans = _span_iterations(run).join(move_to_engine(run, nw.from_native(queries)), on="query_id", how="inner")
-    numbered = run.join(spans, on="query_id", how="inner").drop("query_id").rename({"query": "query_id"})
+    columns = [name for name in ("iteration", "doc_id", "rank", "score") if name in run.collect_schema()]
+    numbered = run.join(spans, on="query_id", how="inner").select(
+        nw.col("query").alias("query_id"), *columns, "lowest", "highest"
+    )
     names = [*dict.fromkeys(("k", *positions))]
     # Only a query of one iteration can keep its scores: in all others the place is the position, whatever the scores.
     several = _find_firsts(numbered.filter(~_HAS_ONE_ITERATION), order)
     placed = several.with_columns(k=_place(order)).with_columns(nw.col("k").alias(name) for name in names)
     alone = _add_positions(_find_firsts(numbered.filter(_HAS_ONE_ITERATION), order), order, names)
-    columns = ["query_id", "doc_id", *names]
-    firsts = nw.concat([placed.select(columns), alone.select(columns)])
+    firsts = nw.concat([some.select("query_id", "doc_id", *names) for some in (placed, alone)])
     labels = judgments.labels.select(pl.col("query").cast(pl.Int64).alias("query_id"), "doc_id", "relevance")
     rows = firsts.join(move_to_engine(run, nw.from_native(labels)), on=["query_id", "doc_id"], how="left")
     return RankingTable(rows.select(nw.col("query_id").alias("query"), *names, "relevance").to_native(), None)

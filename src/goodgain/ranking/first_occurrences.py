@@ -39,7 +39,10 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Return query_id, doc_id and values of all rows of a document, of which the first occurrence has the least."""
+    """Group results by document: query_id, doc_id and aggregated values.
+
+    The first occurrence of a document has the least iteration of its rows, and the least rank in it.
+    """
     return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
 
 
