@@ -53,15 +53,15 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
         ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
         ("grades.csv", "query_id,doc_id,grade\n", "there is no grade in it"),
         ("agent.run", "q 1 d 1 2.0 tag\n", "are run and qrels swapped"),
-        ("log.jsonl", '{"messages": []}\n', "line 1: there is no query_id, doc_id, grade"),
-        ("log.jsonl", "nothing\n", "line 1: is not JSON"),
-        ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "has no docId and rating"),
+        ("log.jsonl", '{"messages": []}\n', "line 1: .* has no query_id, doc_id, grade"),
+        ("log.jsonl", "nothing\n", "line 1: 'nothing' is not JSON"),
+        ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "object 1: has a rating without docId and rating"),
         ("list.json", "[]", "there is no grade in this file"),
-        ("list.json", "[1]", "object 1 is not a JSON object"),
-        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "the grade 'True' is neither text nor a number"),
+        ("list.json", "[1]", "object 1: is not a JSON object"),
+        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "has 'true' in grade, which is neither text nor"),
         ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1}\n'
          '{"query_id": "q", "doc_id": "d", "grade": 2}\n',
-         "row 2 has no judge"),
+         "line 2: .* has no judge"),
         ("grades.parquet", "no", "not a readable parquet file"),
     ],
 )  # fmt: skip
@@ -95,7 +95,7 @@ def test_an_object_over_two_lines_is_refused_though_another_line_has_two(tmp_pat
     lines = [f"{row % 'a'},{row % 'b'}", cut[:15], cut[16:]]
     assert cut[15] == ","
     path = written(tmp_path, "grades.jsonl", "\n".join(lines) + "\n")
-    with pytest.raises(gg.InputError, match="line 1: is not JSON"):
+    with pytest.raises(gg.InputError, match=r"line 1: .* is not JSON"):
         gg.aggregate(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,11 @@ from goodgain.errors import InputError
 from goodgain.files.cells import read_cells
 from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes, read_lines
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_lines import read_json_lines
 from goodgain.files.opening import container, plain_name
 from goodgain.schema import BLANKS
 
 __all__ = ["check_text", "read_table"]
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, ...] = ()) -> pl.DataFrame:
@@ -42,7 +39,8 @@ def read_table(path: Path, columns: tuple[str, ...] = (), *, others: tuple[str, 
         if suffix == ".csv":
             return _read_csv(path, ",")
         if container(path) == "jsonl":
-            return _read_json_lines(path, [*columns, *others])
+            types = dict.fromkeys((*columns, *others), pl.String)
+            return read_json_lines(read_lines(path), path, types).frame
         if container(path) == "parquet":
             return read_container(read_bytes(path), path, "parquet")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError) as error:
@@ -70,31 +68,6 @@ def _read_tab_separated(content: bytes, columns: tuple[str, ...], path: Path) ->
             )
         rows.append([*fields, *[None] * (len(columns) - len(fields))])
     return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-
-
-def _read_json_lines(path: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Return the objects of a file as rows, with those of the columns that any of them has.
-
-    Other keys are not kept: where each line has keys of its own, their table would grow with the square of the lines.
-    """
-    found: dict[str, list[str | None]] = {name: [] for name in columns}
-    seen = set()
-    for number, line in enumerate(read_bytes(path).lines(), start=1):
-        text = line.removeprefix(_BOM) if number == 1 else line
-        if not text.strip():
-            continue
-        try:
-            row = loads(text)
-        except NotJSONError as error:
-            raise InputError(f"{path}, line {number}: is not JSON ({error}); write the file again") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: is not an object with an id and a text; write the file again")
-        seen.update(found.keys() & row.keys())
-        for name, values in found.items():
-            value = row.get(name)
-            values.append(None if value is None else check_text(value, f"{path}, line {number}: {name}"))
-    kept = {name: values for name, values in found.items() if name in seen}
-    return pl.DataFrame(kept, schema=dict.fromkeys(kept, pl.String))
 
 
 def check_text(value: Any, at: str) -> str:

@@ -17,7 +17,7 @@ from goodgain.files.row_origins import FrameRows, RowSource
 from goodgain.files.safe_text import unguard_ids
 from goodgain.formats.delimited import check_texts, separator_by_name
 from goodgain.formats.text import QRELS_TEXT, read_text
-from goodgain.judging.tool_exports import is_quepid_book, read_json_objects, read_quepid_book
+from goodgain.judging.tool_exports import is_quepid_book, read_json_grades, read_quepid_book
 
 __all__ = ["GRADE", "OneSource", "name_columns", "open_grade_file"]
 
@@ -50,9 +50,7 @@ def open_grade_file(path: Path) -> OneSource:
         return _read_delimited(path, separator)
     kind = "json" if suffix == ".json" else container(path)
     if kind in ("json", "jsonl"):
-        content = (read_lines(path) if kind == "jsonl" else read_bytes(path)).data
-        frame, numbers = read_json_objects(content.removeprefix(_BOM), str(path), lines=kind == "jsonl")
-        rows = FrameRows(f"{path}, counting lines that are not blank" if kind == "jsonl" else str(path), numbers)
+        frame, rows = read_json_grades(path, lines=kind == "jsonl")
         return OneSource(name_columns(frame, str(path)), rows)
     if kind in ("parquet", "arrow"):
         frame = read_container(read_bytes(path), path, kind)
