@@ -47,21 +47,21 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
         ("book.csv", "query,docid\nq,d\n", "Quepid book without a rater"),
         ("grades.csv", "Query,Document,x@example.org\nq,d,2\n", r"it has Query, Document, \(an address\)"),
         ("grades.csv", "", "is empty"),
-        ("grades.csv", "query_id,doc_id,grade,grade\nq,d,1,2\n", "has two columns grade"),
+        ("grades.csv", "query_id,doc_id,grade,grade\nq,d,1,2\n", "has two columns 'grade'"),
         ("grades.csv", "query_id,doc_id,grade\nq,d,2,3\n", "line 2: 'q,d,2,3' has 4 values, the header has 3 names"),
         ("grades.csv", "query_id,doc_id,judge,grade\nq,d,a,1\nq,d,a,2\n", "row 2 and .*row 3 are two grades of one judge"),
         ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
         ("grades.csv", "query_id,doc_id,grade\n", "there is no grade in it"),
         ("agent.run", "q 1 d 1 2.0 tag\n", "are run and qrels swapped"),
-        ("log.jsonl", '{"messages": []}\n', "line 1: .* has no query_id, doc_id, grade"),
-        ("log.jsonl", "nothing\n", "line 1: 'nothing' is not JSON"),
+        ("log.jsonl", '{"messages": []}\n', "line 1: has no query_id, doc_id, grade"),
+        ("log.jsonl", "nothing\n", "line 1: is not JSON"),
         ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "object 1: has a rating without docId and rating"),
         ("list.json", "[]", "there is no grade in this file"),
         ("list.json", "[1]", "object 1: is not a JSON object"),
         ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "has 'true' in grade, which is neither text nor"),
         ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1}\n'
          '{"query_id": "q", "doc_id": "d", "grade": 2}\n',
-         "line 2: .* has no judge"),
+         "counting lines from 1, row 2 has no judge"),
         ("grades.parquet", "no", "not a readable parquet file"),
     ],
 )  # fmt: skip
@@ -95,7 +95,7 @@ def test_an_object_over_two_lines_is_refused_though_another_line_has_two(tmp_pat
     lines = [f"{row % 'a'},{row % 'b'}", cut[:15], cut[16:]]
     assert cut[15] == ","
     path = written(tmp_path, "grades.jsonl", "\n".join(lines) + "\n")
-    with pytest.raises(gg.InputError, match=r"line 1: .* is not JSON"):
+    with pytest.raises(gg.InputError, match="line 1: is not JSON"):
         gg.aggregate(path)
 
 

@@ -14,7 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.json_lines import ObjectRows, iterate_objects
 from goodgain.files.json_text import NotJSONError, loads_exactly
-from goodgain.files.row_origins import BadLines, FrameRows, RowSource, TextLines
+from goodgain.files.row_origins import FrameRows
 
 __all__ = ["is_quepid_book", "read_json_grades", "read_quepid_book"]
 
@@ -83,7 +83,7 @@ def _tell_apart(names: list[str]) -> list[str]:
     return found
 
 
-def read_json_grades(path: Path, *, lines: bool) -> tuple[pl.DataFrame, RowSource]:
+def read_json_grades(path: Path, *, lines: bool) -> tuple[pl.DataFrame, FrameRows]:
     """Return the columns of objects in long form or of OpenSearch's judgment lists, and how errors name their rows.
 
     Args:
@@ -93,14 +93,10 @@ def read_json_grades(path: Path, *, lines: bool) -> tuple[pl.DataFrame, RowSourc
     Raises:
         InputError: something is neither.
     """
-    source: RowSource
-    if lines:
-        content = read_lines(path)
-        rows = ObjectRows(_TYPES, BadLines(str(path), content, None).refuse)
-        objects = iterate_objects(content, rows.refuse)
-    else:
-        rows = ObjectRows(_TYPES, partial(_refuse, path))
-        objects = _list_objects(read_bytes(path).data, rows.refuse)
+    rows = ObjectRows(_TYPES, partial(_refuse, f"{path}, {'line' if lines else 'object'}"))
+    objects = (
+        iterate_objects(read_lines(path), rows.refuse) if lines else _list_objects(read_bytes(path).data, rows.refuse)
+    )
     for number, value in objects:
         try:
             for row in _grades_of(value):
@@ -110,8 +106,7 @@ def read_json_grades(path: Path, *, lines: bool) -> tuple[pl.DataFrame, RowSourc
     frame, numbers = rows.to_frame()
     if frame.is_empty():
         raise InputError(f"{path}: there is no grade in this file; give one that has grades")
-    source = TextLines(str(path), content, numbers) if lines else FrameRows(f"{path}, counting objects from 1", numbers)
-    return frame, source
+    return frame, FrameRows(f"{path}, counting {'lines' if lines else 'objects'} from 1", numbers)
 
 
 def _list_objects(data: bytes, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -128,8 +123,9 @@ def _list_objects(data: bytes, refuse: Callable[[int, str], None]) -> Iterator[t
             refuse(number, "is not a JSON object")
 
 
-def _refuse(path: Path, number: int, wrong: str) -> None:
-    raise InputError(f"{path}, object {number}: {wrong}; correct it")
+def _refuse(label: str, number: int, wrong: str) -> None:
+    """Raise `InputError` without the text of the object: it may name a judge, which no message shows."""
+    raise InputError(f"{label} {number}: {wrong}; correct it")
 
 
 def _grades_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:

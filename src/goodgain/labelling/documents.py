@@ -17,7 +17,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
 from goodgain.files.row_origins import quote
 from goodgain.files.safe_text import unguard_ids
-from goodgain.files.text_tables import read_table
+from goodgain.files.tables import read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
@@ -188,7 +188,9 @@ def _read_frame(source: Any) -> pl.DataFrame:
     if not isinstance(source, (str, os.PathLike)):
         return collect_frame(getattr(source, "frame", source), "the documents")
     path = Path(source)
-    return read_results(path) if _kind_of(path) == "results" else read_table(path, others=_SHEET)
+    return (
+        read_results(path) if _kind_of(path) == "results" else read_table(path, dict.fromkeys(_SHEET, pl.String)).frame
+    )
 
 
 def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:

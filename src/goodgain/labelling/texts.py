@@ -11,8 +11,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.content import read_lines
 from goodgain.files.row_origins import quote
-from goodgain.files.text_tables import check_text, read_table
+from goodgain.files.tables import read_table, separator_by_name
 from goodgain.ranking.engines import collect
 from goodgain.schema import BLANKS
 
@@ -44,7 +45,7 @@ def read_queries(source: Any) -> pl.DataFrame:
         if not Path(source).exists() and (found := _load_ir_dataset(label)) is not None:
             frame = found
         else:
-            frame = read_table(Path(source), ("query_id", "text", "description"), others=_QUERY_TEXT)
+            frame = _read_file(Path(source), ("query_id", "text", "description"), others=_QUERY_TEXT)
     elif isinstance(source, Mapping):
         frame = _read_dict(source, "query_id", label)
     else:
@@ -72,7 +73,7 @@ def read_texts(source: Any) -> pl.DataFrame:
     label = "the texts"
     if isinstance(source, (str, os.PathLike)):
         label = str(source)
-        frame = read_table(Path(source), ("doc_id", "text"))
+        frame = _read_file(Path(source), ("doc_id", "text"))
     elif isinstance(source, Mapping):
         frame = _read_dict(source, "doc_id", label)
     else:
@@ -83,6 +84,32 @@ def read_texts(source: Any) -> pl.DataFrame:
     return _check_ids(cast_texts(frame, ["doc_id", "text"], label), "doc_id", label)
 
 
+def _read_file(path: Path, columns: tuple[str, ...], *, others: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Read a table; TSV has no header unless its first value is the first of these columns, of which it has two or more."""
+    if separator_by_name(path) == "\t":
+        return _read_tab_separated(path, columns)
+    return read_table(path, dict.fromkeys((*columns, *others), pl.String)).frame
+
+
+def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> pl.DataFrame:
+    try:
+        content = read_lines(path).data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
+    rows = []
+    for number, line in enumerate(content.split("\n"), start=1):
+        fields = line.rstrip("\r").split("\t")
+        fields[0] = fields[0].strip(BLANKS)
+        if not line.strip(BLANKS) or (number == 1 and fields[0] == columns[0]):
+            continue
+        if not 2 <= len(fields) <= len(columns):
+            raise InputError(
+                f"{path}, line {number}: has {len(fields)} fields with tabs between; give {columns[0]} and text"
+            )
+        rows.append([*fields, *[None] * (len(columns) - len(fields))])
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
 def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame:
     """Return a dict of ids and texts as a frame.
 
@@ -90,9 +117,10 @@ def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame
         InputError: a value is not a text, or is one that no file can hold.
     """
     texts = [
-        None if text is None else check_text(text, f"{label}: {name} {quote(str(key))}") for key, text in source.items()
+        None if text is None else _check_text(text, f"{label}: {name} {quote(str(key))}")
+        for key, text in source.items()
     ]
-    ids = [check_text(key, f"{label}: {name} {quote(str(key))}") for key in source]
+    ids = [_check_text(key, f"{label}: {name} {quote(str(key))}") for key in source]
     return pl.DataFrame({name: ids, "text": texts}, schema={name: pl.String, "text": pl.String})
 
 
@@ -158,3 +186,19 @@ def _load_ir_dataset(name: str) -> pl.DataFrame | None:
         text = fields.get("text") or fields.get("title") or query.default_text()
         rows.append((query.query_id, text, fields.get("description")))
     return pl.DataFrame(rows, schema=["query_id", "text", "description"], orient="row")
+
+
+def _check_text(value: Any, at: str) -> str:
+    """Return a text, or a number as text.
+
+    Raises:
+        InputError: it is neither, or has half a character (a lone surrogate).
+    """
+    if not isinstance(value, (str, int, float)):
+        raise InputError(f"{at} has a {type(value).__name__} where a text is needed; write one text")
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{at} has half a character (a lone surrogate) in its text; write the text in UTF-8") from None
+    return text

@@ -16,7 +16,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.opening import make_path
-from goodgain.files.text_tables import read_table
+from goodgain.files.tables import read_table
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import base_name
 from goodgain.traces.summary import RunName
@@ -37,6 +37,8 @@ Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
 #: Stands for the system of queries that an earlier conversion wrote.
 EARLIER = RunName("the earlier queries")
+
+_TYPES = dict.fromkeys(("query_id", "text", "log"), pl.String)
 
 #: Characters of a question that a message quotes.
 _QUOTED = 80
@@ -150,7 +152,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, str]:
     """Return a table as a frame of texts, and its name in messages."""
     if isinstance(source, (str, os.PathLike)):
         path = make_path(source, argument)
-        frame, label = read_table(path, others=("query_id", "text", "log")), str(path)
+        frame, label = read_table(path, _TYPES).frame, str(path)
     else:
         try:
             opened = nw.from_native(source)
