@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +65,22 @@ class FrameRows:
     Attributes:
         label: what errors call the source.
         rows: the position of each row in the source; None where all rows are there, in order.
+        counting: what errors say of how the positions are counted; empty where they are counted from 0.
     """
 
     label: str
     rows: Sequence[int] | None = None
+    counting: str = ""
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
-        """Name a row, counted from 0."""
+        """Name a row by its position."""
         number = self.rows[row] if self.rows is not None else row
-        text = f"{self.label}, row {number}"
+        text = f"{self.label}{', ' * bool(self.counting)}{self.counting}, row {number}"
         return f"{text} {quote(str(values))}" if values else text
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
         """Return the source of these rows alone, by their positions now."""
-        return FrameRows(self.label, kept if self.rows is None else [self.rows[row] for row in kept])
+        return replace(self, rows=kept if self.rows is None else [self.rows[row] for row in kept])
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.forks import check_fork
 from goodgain.files.opening import stem
+from goodgain.files.row_checks import cast_texts, check_rows, lacks
 from goodgain.files.row_origins import FrameRows, RowSource, quote
 from goodgain.files.safe_text import check_name
 from goodgain.formats import Qrels
@@ -152,22 +153,13 @@ def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
     Raises:
         InputError: one is missing, or a column cannot be an id.
     """
-    for name in (*DOCUMENT, "judge"):
-        dtype = frame.schema[name]
-        if dtype != pl.String and not dtype.is_integer() and not isinstance(dtype, (pl.Categorical, pl.Enum, pl.Null)):
-            raise InputError(f"{rows.label}: has {dtype} in {name}, where names are text; convert the column to text")
-    frame = frame.with_columns(pl.col(*DOCUMENT, "judge").cast(pl.String))
-    for name in (*DOCUMENT, "judge"):
-        column = frame.get_column(name)
-        bad = (column.is_null() | (column == "")).arg_true()
-        if len(bad):
-            raise InputError(f"{rows.locate(frame.item(bad[0], 'row'))} has no {name}; write it, or remove the row")
-    nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
-    if len(nothing):
-        raise InputError(
-            f"{rows.locate(frame.item(nothing[0], 'row'))} grades the document '-', which stands for an iteration that "
-            "returned nothing; remove the row"
-        )
+    frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
+    nothing = (
+        nw.col("doc_id") == EMPTY_DOC,
+        "grades the document '-', which stands for an iteration that returned nothing",
+    )
+    problems = [*map(lacks, (*DOCUMENT, "judge")), nothing]
+    check_rows(nw.from_native(frame, eager_only=True), rows, problems, show=False)
     return frame
 
 

@@ -106,7 +106,7 @@ def read_json_grades(path: Path, *, lines: bool) -> tuple[pl.DataFrame, FrameRow
     frame, numbers = rows.to_frame()
     if frame.is_empty():
         raise InputError(f"{path}: there is no grade in this file; give one that has grades")
-    return frame, FrameRows(f"{path}, counting {'lines' if lines else 'objects'} from 1", numbers)
+    return frame, FrameRows(str(path), numbers, f"counting {'lines' if lines else 'objects'} from 1")
 
 
 def _list_objects(data: bytes, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:

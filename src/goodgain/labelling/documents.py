@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import warn_of_queries
@@ -15,14 +16,15 @@ from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
-from goodgain.files.row_origins import quote
+from goodgain.files.row_checks import cast_texts, check_rows, lacks
+from goodgain.files.row_origins import FrameRows, quote
 from goodgain.files.safe_text import unguard_ids
 from goodgain.files.tables import read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
 from goodgain.labelling.options import check_count
-from goodgain.labelling.texts import cast_texts, collect_frame, read_queries, read_texts
+from goodgain.labelling.texts import collect_frame, read_queries, read_texts
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 
@@ -199,10 +201,8 @@ def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:
     if missing:
         raise InputError(f"{label}: lacks the column {missing[0]}; give what goodgain pool wrote")
     known = [name for name in _SHEET if name in frame.columns]
-    rows = cast_texts(frame, known, label)
-    without = rows.filter(pl.any_horizontal(pl.col(DOCUMENT).is_null()))
-    if without.height:
-        raise InputError(f"{label}: a row lacks its query_id or doc_id; write them, or remove the row")
+    rows = cast_texts(frame.select(known), known, label)
+    check_rows(nw.from_native(rows, eager_only=True), FrameRows(label), [*map(lacks, DOCUMENT)])
     rows = unguard_ids(rows, DOCUMENT, label)
     return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
 

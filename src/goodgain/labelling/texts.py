@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.content import read_lines
-from goodgain.files.row_origins import quote
+from goodgain.files.row_checks import cast_texts, check_rows
+from goodgain.files.row_origins import FrameRows, RowSource, TextLines, quote
 from goodgain.files.tables import read_table, separator_by_name
 from goodgain.ranking.engines import collect
 from goodgain.schema import BLANKS
 
-__all__ = ["cast_texts", "collect_frame", "read_queries", "read_texts"]
+__all__ = ["collect_frame", "read_queries", "read_texts"]
 
 #: Other names of the column with the text of a query.
 _QUERY_TEXT = ("text", "query", "title")
@@ -39,26 +40,22 @@ def read_queries(source: Any) -> pl.DataFrame:
     >>> read_queries({"q1": "when was the dam built"}).rows()
     [('q1', 'when was the dam built', None)]
     """
-    label = "the queries"
-    if isinstance(source, (str, os.PathLike)):
-        label = str(source)
-        if not Path(source).exists() and (found := _load_ir_dataset(label)) is not None:
-            frame = found
-        else:
-            frame = _read_file(Path(source), ("query_id", "text", "description"), others=_QUERY_TEXT)
-    elif isinstance(source, Mapping):
-        frame = _read_dict(source, "query_id", label)
+    columns = ("query_id", "text", "description")
+    rows: RowSource
+    is_path = isinstance(source, (str, os.PathLike))
+    if is_path and not Path(source).exists() and (data_set := _load_ir_dataset(str(source))) is not None:
+        frame, rows = data_set, FrameRows(str(source))
     else:
-        frame = collect_frame(source, label)
+        frame, rows = _open(source, columns, "the queries", others=_QUERY_TEXT)
+    label = rows.label
     name = next((name for name in _QUERY_TEXT if name in frame.columns), None)
     if "query_id" not in frame.columns or name is None:
         raise InputError(
             f"{label}: needs the columns query_id and text; it has {', '.join(frame.columns) or 'neither'}"
         )
     description = pl.col("description") if "description" in frame.columns else pl.lit(None, pl.String)
-    columns = ["query_id", "text", "description"]
     texts = cast_texts(frame.select("query_id", text=name, description=description), columns, label)
-    return _check_ids(texts, "query_id", label)
+    return _check_ids(texts, "query_id", rows)
 
 
 def read_texts(source: Any) -> pl.DataFrame:
@@ -70,34 +67,41 @@ def read_texts(source: Any) -> pl.DataFrame:
     Raises:
         InputError: the source cannot be read, a document has no text, or two texts.
     """
-    label = "the texts"
+    columns = ("doc_id", "text")
+    frame, rows = _open(source, columns, "the texts")
+    if not set(columns) <= set(frame.columns):
+        raise InputError(
+            f"{rows.label}: needs the columns doc_id and text; it has {', '.join(frame.columns) or 'neither'}"
+        )
+    return _check_ids(cast_texts(frame.select(columns), columns, rows.label), "doc_id", rows)
+
+
+def _open(
+    source: Any, columns: tuple[str, ...], label: str, *, others: tuple[str, ...] = ()
+) -> tuple[pl.DataFrame, RowSource]:
+    """Return a table of texts, and how errors name its rows.
+
+    TSV has no header unless its first value is the first of these columns, of which it has two or more.
+    """
     if isinstance(source, (str, os.PathLike)):
-        label = str(source)
-        frame = _read_file(Path(source), ("doc_id", "text"))
-    elif isinstance(source, Mapping):
-        frame = _read_dict(source, "doc_id", label)
-    else:
-        frame = collect_frame(source, label)
-    missing = [name for name in ("doc_id", "text") if name not in frame.columns]
-    if missing:
-        raise InputError(f"{label}: needs the columns doc_id and text; it has {', '.join(frame.columns) or 'neither'}")
-    return _check_ids(cast_texts(frame, ["doc_id", "text"], label), "doc_id", label)
+        path = Path(source)
+        if separator_by_name(path) == "\t":
+            return _read_tab_separated(path, columns)
+        table = read_table(path, dict.fromkeys((*columns, *others), pl.String))
+        return table.frame, table.rows
+    if isinstance(source, Mapping):
+        return _read_dict(source, columns[0], label), FrameRows(label)
+    return collect_frame(source, label), FrameRows(label)
 
 
-def _read_file(path: Path, columns: tuple[str, ...], *, others: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Read a table; TSV has no header unless its first value is the first of these columns, of which it has two or more."""
-    if separator_by_name(path) == "\t":
-        return _read_tab_separated(path, columns)
-    return read_table(path, dict.fromkeys((*columns, *others), pl.String)).frame
-
-
-def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> pl.DataFrame:
+def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
+    content = read_lines(path)
     try:
-        content = read_lines(path).data.decode("utf-8-sig")
+        text = content.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
-    rows = []
-    for number, line in enumerate(content.split("\n"), start=1):
+    rows, lines = [], []
+    for number, line in enumerate(text.split("\n"), start=1):
         fields = line.rstrip("\r").split("\t")
         fields[0] = fields[0].strip(BLANKS)
         if not line.strip(BLANKS) or (number == 1 and fields[0] == columns[0]):
@@ -107,7 +111,9 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> pl.DataFrame:
                 f"{path}, line {number}: has {len(fields)} fields with tabs between; give {columns[0]} and text"
             )
         rows.append([*fields, *[None] * (len(columns) - len(fields))])
-    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+        lines.append(number)
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    return frame, TextLines(str(path), content, lines)
 
 
 def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame:
@@ -122,18 +128,6 @@ def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame
     ]
     ids = [_check_text(key, f"{label}: {name} {quote(str(key))}") for key in source]
     return pl.DataFrame({name: ids, "text": texts}, schema={name: pl.String, "text": pl.String})
-
-
-def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
-    """Return these columns of a frame as text.
-
-    Raises:
-        InputError: one of them holds something else than texts and numbers.
-    """
-    for name in columns:
-        if (dtype := frame.schema[name]).is_nested() or dtype in (pl.Object, pl.Binary):
-            raise InputError(f"{label}: the column {name} holds {dtype}; give one text in each row")
-    return frame.select(columns).cast(pl.String)
 
 
 def collect_frame(source: Any, label: str) -> pl.DataFrame:
@@ -155,18 +149,15 @@ def collect_frame(source: Any, label: str) -> pl.DataFrame:
         raise InputError(f"{label} mix types in a column ({reason}); give each column one type") from error
 
 
-def _check_ids(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
-    empty = frame.filter(
-        pl.any_horizontal(pl.col(name, "text").is_null())
-        | (pl.col(name).str.strip_chars(BLANKS) == "")
-        | (pl.col("text").str.strip_chars() == "")
-    )
-    if empty.height:
-        raise InputError(f"{label}: {name} {quote(str(empty.item(0, name)))} has no text; write it, or remove the row")
+def _check_ids(frame: pl.DataFrame, name: str, rows: RowSource) -> pl.DataFrame:
+    blank = nw.col("text").is_null() | (nw.col("text").str.strip_chars() == "")
+    no_id = nw.col(name).is_null() | (nw.col(name).str.strip_chars(BLANKS) == "")
+    problems = [(no_id, f"has no {name}"), (blank, "has no text")]
+    check_rows(nw.from_native(frame, eager_only=True), rows, problems)
     frame = frame.unique(maintain_order=True)
     twice = frame.filter(pl.col(name).is_duplicated())
     if twice.height:
-        raise InputError(f"{label}: {name} {quote(twice.item(0, name))} has two texts; keep one")
+        raise InputError(f"{rows.label}: {name} {quote(twice.item(0, name))} has two texts; keep one")
     return frame
 
 
