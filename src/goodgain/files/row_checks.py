@@ -86,7 +86,12 @@ def check_rows(
     skipped = SkippedRows()
     for number in range(len(bad)):
         one = bad[number : number + 1]
-        skipped.add(f"row {one.get_column('row').item()} ({describe_row(one, problems)})" if number < 5 else "")
+        skipped.add(f"{_place(one, rows)} ({describe_row(one, problems)})" if number < 5 else "")
     skipped.report(rows.label, "row")
     kept = indexed.filter(~wrong)
     return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
+
+
+def _place(row: nw.DataFrame[Any], rows: RowSource) -> str:
+    """Name the place of a row within its source."""
+    return rows.locate(row.get_column("row").item()).removeprefix(f"{rows.label}, ")
