@@ -107,7 +107,7 @@ def test_a_bad_file_with_a_header_is_an_error_that_names_it(tmp_path: Path, text
 def test_bad_rows_below_a_header_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run.csv"
     path.write_text("query_id,doc_id,rank\nq,a,1\nq,b,second\nq,c,3\n")
-    with pytest.warns(gg.GoodgainNotice, match="left out 1 bad row; row 3"):
+    with pytest.warns(gg.GoodgainNotice, match="left out 1 bad row; .*, row 3 "):
         assert gg.read_run(path, errors="skip").frame["doc_id"].to_list() == ["a", "c"]
 
 

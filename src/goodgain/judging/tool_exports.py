@@ -99,10 +99,12 @@ def read_json_grades(path: Path, *, lines: bool) -> tuple[pl.DataFrame, FrameRow
     )
     for number, value in objects:
         try:
-            for row in _grades_of(value):
-                rows.add(number, row)
+            found = [*_grades_of(value)]
         except ValueError as error:
             rows.refuse(number, str(error))
+            continue
+        for row in found:
+            rows.add(number, row)
     frame, numbers = rows.to_frame()
     if frame.is_empty():
         raise InputError(f"{path}: there is no grade in this file; give one that has grades")
