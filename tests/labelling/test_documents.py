@@ -142,7 +142,7 @@ def test_texts_are_read_from_a_file_and_a_frame(tmp_path: Path) -> None:
         (pl.DataFrame({"query_id": ["q"], "text": [["who"]]}), "has List.* in text"),
         (pd.DataFrame({"query_id": ["q", "p"], "text": ["who", [1]]}), "mix types in a column"),
         (pd.DataFrame([["q", "who", 1]], columns=["query_id", "text", "text"]), "a name of its own"),
-        (5, "the queries are a int"),
+        (5, "the queries: found a int"),
     ],
 )
 def test_queries_that_are_no_texts_are_one_sentence(queries: Any, said: str) -> None:

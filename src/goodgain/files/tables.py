@@ -1,4 +1,4 @@
-"""Reads the columns of a table from a file, by the ending of its name: CSV, TSV, JSON Lines, Parquet, Arrow."""
+"""Reads the columns of a table: of a file by the ending of its name (CSV, TSV, JSON Lines, Parquet, Arrow), or of a frame."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
@@ -24,6 +25,7 @@ __all__ = [
     "keep_columns",
     "name_rows_below",
     "pick_columns",
+    "read_frame",
     "read_table",
     "separator_by_name",
 ]
@@ -166,3 +168,35 @@ def _read_numbers(text: pl.Series, dtype: Any, rows: FrameRows, errors: str | No
             "leave such rows out with errors='skip'"
         )
     return number
+
+
+def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return a frame of any engine as one of Polars.
+
+    Args:
+        source: the frame.
+        label: what errors call it.
+        columns: those of its columns that are read; None: all.
+
+    Raises:
+        InputError: it is not a frame, or has columns that Polars cannot hold.
+    """
+    try:
+        frame: Any = nw.from_native(source)
+        names = frame.collect_schema().names()
+    except TypeError:
+        raise InputError(f"{label}: found a {type(source).__name__}; give a file, or a data frame") from None
+    except Exception as error:  # narwhals' own, for duplicate names of columns
+        raise InputError(f"{label}: cannot be used ({_reason(error)}); give each column a name of its own") from error
+    try:
+        read = frame.select(name for name in names if columns is None or name in columns)
+        collected: pl.DataFrame = (read.collect("polars") if isinstance(read, nw.LazyFrame) else read).to_polars()
+    except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
+        raise InputError(
+            f"{label}: values mix types in a column ({_reason(error)}); give each column one type"
+        ) from error
+    return collected
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

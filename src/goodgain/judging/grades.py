@@ -18,6 +18,7 @@ from goodgain.files.opening import stem
 from goodgain.files.row_checks import cast_texts, check_rows, lacks
 from goodgain.files.row_origins import FrameRows, RowSource, quote
 from goodgain.files.safe_text import check_name
+from goodgain.files.tables import read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.frames import open_frame
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
@@ -117,28 +118,10 @@ def _open(source: Any, judge: str) -> OneSource:
     if isinstance(source, Mapping):
         frame = open_frame(source, QRELS).frame
         return OneSource(name_columns(collect(frame), label), FrameRows(label))
-    try:
-        frame = nw.from_native(source)
-        columns = frame.collect_schema().names()
-    except TypeError:
-        raise InputError(
-            f"{label} are a {type(source).__name__}; give a path, a data frame with query_id, doc_id, judge, grade, or qrels"
-        ) from None
-    except Exception as error:  # narwhals' own, for duplicate names of columns
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{label} cannot be used ({reason}); give each column a name of its own") from error
-    known = [name for name in columns if name in {*DOCUMENT, "judge", *GRADE}]
-    if not known:
+    found = read_frame(source, label, (*DOCUMENT, "judge", *GRADE))
+    if not found.columns:
         raise InputError(f"{label}: there is no column query_id, doc_id or grade; rename the columns of the frame")
-    try:
-        collected = collect(frame.select(known))
-    except (
-        ValueError,
-        TypeError,
-        pl.exceptions.PolarsError,
-    ) as error:  # Arrow's or Polars' own, for columns that mix types
-        raise InputError(f"{label}: a column mixes types ({error}); give each column one type") from error
-    return OneSource(name_columns(collected, label), FrameRows(label))
+    return OneSource(name_columns(found, label), FrameRows(label))
 
 
 def _has_order(source: Any) -> bool:

@@ -19,12 +19,12 @@ from goodgain.files.opening import container, open_stream, plain_name, stem
 from goodgain.files.row_checks import cast_texts, check_rows, lacks
 from goodgain.files.row_origins import FrameRows, RowSource, quote
 from goodgain.files.safe_text import unguard_ids
-from goodgain.files.tables import read_table
+from goodgain.files.tables import read_frame, read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
 from goodgain.labelling.options import check_count
-from goodgain.labelling.texts import collect_frame, read_queries, read_texts
+from goodgain.labelling.texts import read_queries, read_texts
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 
@@ -189,7 +189,7 @@ def _list_columns(path: Path) -> list[str]:
 def _read_frame(source: Any) -> tuple[pl.DataFrame, RowSource]:
     """Return results or a sheet, and how errors name the rows of a sheet."""
     if not isinstance(source, (str, os.PathLike)):
-        return collect_frame(getattr(source, "frame", source), "the documents"), FrameRows("the sheet")
+        return read_frame(getattr(source, "frame", source), "the documents"), FrameRows("the sheet")
     path = Path(source)
     if _kind_of(path) == "results":
         return read_results(path), FrameRows(str(path))

@@ -14,11 +14,10 @@ from goodgain.errors import InputError
 from goodgain.files.content import read_lines
 from goodgain.files.row_checks import cast_texts, check_rows
 from goodgain.files.row_origins import FrameRows, RowSource, TextLines, quote
-from goodgain.files.tables import read_table, separator_by_name
-from goodgain.ranking.engines import collect
+from goodgain.files.tables import read_frame, read_table, separator_by_name
 from goodgain.schema import BLANKS
 
-__all__ = ["collect_frame", "read_queries", "read_texts"]
+__all__ = ["read_queries", "read_texts"]
 
 #: Other names of the column with the text of a query.
 _QUERY_TEXT = ("text", "query", "title")
@@ -91,7 +90,7 @@ def _open(
         return table.frame, table.rows
     if isinstance(source, Mapping):
         return _read_dict(source, columns[0], label), FrameRows(label)
-    return collect_frame(source, label), FrameRows(label)
+    return read_frame(source, label, (*columns, *others)), FrameRows(label)
 
 
 def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
@@ -128,25 +127,6 @@ def _read_dict(source: Mapping[Any, Any], name: str, label: str) -> pl.DataFrame
     ]
     ids = [_check_text(key, f"{label}: {name} {quote(str(key))}") for key in source]
     return pl.DataFrame({name: ids, "text": texts}, schema={name: pl.String, "text": pl.String})
-
-
-def collect_frame(source: Any, label: str) -> pl.DataFrame:
-    """Return a frame of any engine as one of Polars.
-
-    Raises:
-        InputError: it is not a frame, or has columns that Polars cannot hold.
-    """
-    try:
-        frame = nw.from_native(source)
-    except TypeError:
-        raise InputError(f"{label} are a {type(source).__name__}; give a file, a data frame or a dict") from None
-    except Exception as error:  # narwhals' own, for duplicate names of columns
-        raise InputError(f"{label} cannot be used ({error}); give each column a name of its own") from error
-    try:
-        return collect(frame)
-    except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own, for columns that mix types
-        reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
-        raise InputError(f"{label} mix types in a column ({reason}); give each column one type") from error
 
 
 def _check_ids(frame: pl.DataFrame, name: str, rows: RowSource) -> pl.DataFrame:

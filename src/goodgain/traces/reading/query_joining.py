@@ -18,7 +18,7 @@ from goodgain.errors import InputError
 from goodgain.files.opening import make_path
 from goodgain.files.row_checks import cast_texts, check_rows, lacks
 from goodgain.files.row_origins import FrameRows, RowSource
-from goodgain.files.tables import read_table
+from goodgain.files.tables import read_frame, read_table
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import base_name
 from goodgain.traces.summary import RunName
@@ -160,13 +160,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
     if isinstance(source, (str, os.PathLike)):
         frame, rows, _ = read_table(make_path(source, argument), _TYPES)
     else:
-        try:
-            opened = nw.from_native(source)
-        except TypeError:
-            raise InputError(
-                f"{argument} is a {type(source).__name__}; give the path of a table, or a data frame"
-            ) from None
-        frame = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars()
+        frame = read_frame(source, argument)
     names = [name for name in _TYPES if name in frame.columns]
     return (cast_texts(frame.select(names), names, rows.label) if names else frame), rows
 
