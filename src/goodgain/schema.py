@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-__all__ = ["BLANKS", "COMMENT", "COSTS", "EMPTY_DOC", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
+__all__ = ["BLANKS", "COMMENT", "COSTS", "EMPTY_DOC", "IDS", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
 
 #: The doc_id of a row that says: this iteration searched and got nothing.
 EMPTY_DOC = "-"
@@ -17,6 +17,9 @@ COMMENT = "#"
 
 #: White space between fields and around the values of a file, as C's isspace has it. Any other, such as U+00A0, belongs to ids.
 BLANKS = " \t\n\r\v\f"
+
+#: Columns of text that name things. A float in one of them has lost digits (2301.10 became 2301.1), so it is an error.
+IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "replicate", "document", "call_id"})
 
 
 @dataclass(frozen=True)

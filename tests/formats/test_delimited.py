@@ -118,8 +118,8 @@ def test_values_of_tsv_that_stand_in_quotes_are_told(tmp_path: Path) -> None:
 
 def test_an_id_of_csv_with_a_line_feed_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, QRELS + 'q1,d0,2\nq1,"d1,2\nq1,d2,1\nq1,d3",0\n')
-    for read, row in ((gg.read_qrels, "row 1"), (gg.aggregate, "row 3")):
-        with pytest.raises(gg.InputError, match=f"{row} has a line feed in the doc_id 'd1,2"):
+    for read in (gg.read_qrels, gg.aggregate):
+        with pytest.raises(gg.InputError, match="row 3 has a line feed in the doc_id 'd1,2"):
             read(path)
 
 

@@ -142,7 +142,7 @@ def test_an_error_does_not_name_the_judge() -> None:
 
 def test_a_frame_that_mixes_types_in_a_column_is_a_clear_error() -> None:
     mixed = pd.DataFrame({"query_id": [1, "b"], "doc_id": ["d", "e"], "grade": [1, 2]})
-    with pytest.raises(gg.InputError, match="a column mixes types"):
+    with pytest.raises(gg.InputError, match="values mix types in a column"):
         gg.aggregate(mixed)
 
 

@@ -106,12 +106,12 @@ def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -
     ("name", "content", "said"),
     [
         ("q.tsv", "q who\n", "line 1: has 1 fields"),
-        ("q.jsonl", "[1]\n", "line 1: is not an object"),
-        ("q.jsonl", "{\n", "line 1: is not JSON"),
-        ("q.jsonl", '{"query_id": "q", "text": ["x"]}\n', "line 1: text has a list where a text is needed"),
+        ("q.jsonl", "[1]\n", "line 1: .* is not a JSON object"),
+        ("q.jsonl", "{\n", "line 1: .* is not JSON"),
+        ("q.jsonl", '{"query_id": "q", "text": ["x"]}\n', "line 1: .* in text, which is neither text nor a number"),
         ("q.jsonl", '{"id": "q", "body": "x"}\n', "needs the columns query_id and text; it has neither"),
         ("q.jsonl", '{"id": "q", "text": "x"}\n', "needs the columns query_id and text"),
-        ("q.tsv", "q\t\n", "'q' has no text"),
+        ("q.tsv", "q\t\n", "line 1: 'q' has no text"),
         ("q.tsv", "q\ta\nq\tb\n", "'q' has two texts"),
         ("q.tsv", b"q\t\xff\n", "cannot be read"),
         ("q.run", "q\ta\n", "ends in .tsv"),
@@ -139,10 +139,10 @@ def test_texts_are_read_from_a_file_and_a_frame(tmp_path: Path) -> None:
         ({"q": ["who"], "p": "what"}, "query_id 'q' has a list where a text is needed"),
         ({"q": "who \ud800", "p": "what"}, "query_id 'q' has half a character"),
         ({"q\udfff": "who", "p": "what"}, "has half a character"),
-        (pl.DataFrame({"query_id": ["q"], "text": [["who"]]}), "the column text holds List"),
+        (pl.DataFrame({"query_id": ["q"], "text": [["who"]]}), "has List.* in text"),
         (pd.DataFrame({"query_id": ["q", "p"], "text": ["who", [1]]}), "mix types in a column"),
         (pd.DataFrame([["q", "who", 1]], columns=["query_id", "text", "text"]), "a name of its own"),
-        (5, "the queries are a int"),
+        (5, "the queries: found a int"),
     ],
 )
 def test_queries_that_are_no_texts_are_one_sentence(queries: Any, said: str) -> None:
@@ -167,7 +167,7 @@ def test_a_sheet_is_read_in_each_form(tmp_path: Path, ending: str) -> None:
 
 def test_a_row_of_a_sheet_without_an_id_is_refused() -> None:
     sheet = pl.DataFrame({"query_id": ["q", None], "doc_id": ["a", "b"], "grade": [None, None]})
-    with pytest.raises(gg.InputError, match="a row lacks its query_id or doc_id"):
+    with pytest.raises(gg.InputError, match=r"row 1 .*'b'.* has no query_id"):
         collect_documents(sheet, QUERIES)
 
 

@@ -257,9 +257,9 @@ def test_a_table_names_queries_by_their_log_s_id_file_or_session_or_by_their_que
     ("text", "what"),
     [
         ("qid,log\nq1,a\n", "needs a header with query_id and text, or query_id and log; it has"),
-        ("query_id,log\nq1,a\nq2,a\n", "row 2: the log 'a' has two ids; keep one"),
-        ("query_id,text\nq1,Who?\nq2,who?\n", "row 2: the text 'who\\?' has two ids"),
-        ("query_id,text\nq1,\n", "row 1: has no query_id, or no text"),
+        ("query_id,log\nq1,a\nq2,a\n", "row 3: the log 'a' has two ids; keep one"),
+        ("query_id,text\nq1,Who?\nq2,who?\n", "row 3: the text 'who\\?' has two ids"),
+        ("query_id,text\nq1,\n", "row 2 .* has no text"),
     ],
 )
 def test_a_table_that_does_not_name_queries_is_an_error(tmp_path: Path, text: str, what: str) -> None:

@@ -25,10 +25,10 @@ from goodgain.formats.column_names import (
     find_columns,
     warn_of_understood_columns,
 )
-from goodgain.formats.delimited import find_header
 from goodgain.formats.frames import OpenFrame, open_frame
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run, make_run
+from goodgain.formats.tables import find_header
 from goodgain.formats.text import RUN_TEXT, PassedOver, read_text
 from goodgain.schema import RUN
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
 
-__all__ = ["NotJSONError", "loads", "parse_concatenated", "parse_if_json"]
+__all__ = ["NotJSONError", "loads", "loads_exactly", "parse_concatenated", "parse_if_json"]
 
 #: More values in a row than this are not read: the text is hostile, or is not a tool's output.
 _MAX_VALUES = 100_000
 #: Characters of a text that is large; bytes that a value takes in memory; bytes that the values of any text may take,
 #: and beyond them a multiple of its length.
 _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
+
+#: A whole number that may be beyond 64 bits: orjson would make it a float.
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 
 
 class NotJSONError(ValueError):
@@ -40,6 +44,28 @@ def loads(text: str | bytes | memoryview) -> Any:
         value = json.loads(text, parse_constant=lambda _: None)
         orjson.dumps(value)  # refuses what orjson.loads would have refused: lone surrogates, too deep nesting
     except (ValueError, RecursionError, TypeError) as error:
+        raise NotJSONError(str(error)) from None
+    return value
+
+
+def loads_exactly(text: bytes) -> Any:
+    """Parse a JSON text with all that Python writes: whole numbers of any size, and NaN and Infinity as floats.
+
+    Raises:
+        NotJSONError: as `loads`.
+    """
+    if len(text) > _LARGE:
+        _check_values(text)
+    if _LONG_NUMBER.search(text) is None:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            if b"NaN" not in text and b"Infinity" not in text:
+                raise NotJSONError(str(error)) from None
+    try:
+        value = json.loads(text.decode())
+        json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates
+    except (ValueError, RecursionError) as error:
         raise NotJSONError(str(error)) from None
     return value
 

@@ -9,18 +9,17 @@ from typing import Any
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.containers import RowFrames, read_container
+from goodgain.files.containers import read_container
 from goodgain.files.content import read_bytes, read_lines
 from goodgain.files.forks import check_fork
 from goodgain.files.frames import write_frame
-from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.json_lines import PAIRS, read_json_lines
 from goodgain.files.opening import container, make_path
 from goodgain.schema import COSTS, RESULTS
 
 __all__ = ["COSTS_SCHEMA", "RESULTS_SCHEMA", "check_results_name", "open_results", "read_results", "write_results"]
 
-_PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
-_TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": _PAIRS}
+_TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": PAIRS}
 
 #: The columns of the results frame as Polars knows them.
 RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in RESULTS.columns.items()}
@@ -28,7 +27,6 @@ RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, d
 #: The columns of the table of costs as Polars knows them.
 COSTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in COSTS.columns.items()}
 
-_NUMBERS = {"turn", "iteration", "search", "rank", "duplicate_of"}
 #: The columns that deduplication adds, which a file need not have.
 _DEDUPLICATED: dict[str, Any] = {
     "document": pl.String,
@@ -75,36 +73,9 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     check_results_name(path)
     if container(path) == "parquet":
         return read_container(read_bytes(path), path, "parquet")
-    rows = RowFrames(RESULTS_SCHEMA | _DEDUPLICATED)
-    present: set[str] = set()
-    for number, line in enumerate(read_lines(path).lines(), start=1):
-        if not line.strip():
-            continue
-        at = f"{path}, line {number}, at "
-        try:
-            row = _expect_object(loads(line), at)
-        except NotJSONError as error:
-            raise InputError(f"{path}, line {number}: is not JSON ({error}); write the results again") from None
-        present.update(row)
-        rows.add([_read_value(name, row.get(name), at) for name in RESULTS_SCHEMA | _DEDUPLICATED])
-    return rows.to_frame().drop(name for name in _DEDUPLICATED if name not in present)
-
-
-def _read_value(name: str, value: Any, at: str) -> Any:
-    if value is None:
-        return None
-    if name in ("ids", "fields"):
-        return [{"name": key, "value": str(text)} for key, text in _expect_object(value, f"{at}/{name}").items()]
-    if name in _NUMBERS or name in ("score", "confidence"):
-        kinds: tuple[type, ...] = (int,) if name in _NUMBERS else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InputError(f"{at}/{name}: expected a number, found {repr(value)[:60]}; write the results again")
-        return value
-    return value if isinstance(value, str) else str(value)
-
-
-def _expect_object(value: Any, at: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        place = at.removesuffix(", at ")
-        raise InputError(f"{place}: expected an object, found {repr(value)[:60]}; write the results again")
-    return value
+    types = RESULTS_SCHEMA | _DEDUPLICATED
+    found = read_json_lines(read_lines(path), path, types).frame
+    lacking = [pl.lit(None, RESULTS_SCHEMA[name]).alias(name) for name in RESULTS_SCHEMA if name not in found.columns]
+    floats = [pl.col(name).fill_nan(None) for name, dtype in found.schema.items() if dtype == pl.Float64]
+    whole = found.with_columns(*lacking, *floats)
+    return whole.select(name for name in types if name in whole.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from goodgain.schema import BLANKS, COMMENT
 __all__ = [
     "COMMENT_BYTES",
     "WHITE",
+    "BadLines",
     "FileLines",
     "FrameRows",
     "RowSource",
@@ -64,30 +65,32 @@ class FrameRows:
     Attributes:
         label: what errors call the source.
         rows: the position of each row in the source; None where all rows are there, in order.
+        counting: what errors say of how the positions are counted; empty where they are counted from 0.
     """
 
     label: str
     rows: Sequence[int] | None = None
+    counting: str = ""
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
-        """Name a row, counted from 0."""
+        """Name a row by its position."""
         number = self.rows[row] if self.rows is not None else row
-        text = f"{self.label}, row {number}"
+        text = f"{self.label}{', ' * bool(self.counting)}{self.counting}, row {number}"
         return f"{text} {quote(str(values))}" if values else text
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
         """Return the source of these rows alone, by their positions now."""
-        return FrameRows(self.label, kept if self.rows is None else [self.rows[row] for row in kept])
+        return replace(self, rows=kept if self.rows is None else [self.rows[row] for row in kept])
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are lines of TREC text. A line is found by counting, which takes time only where there is an error.
+    """Rows that are lines of text. A line is found by counting, which takes time only where there is an error.
 
     Attributes:
         label: what errors call the file.
         content: the text.
-        lines: the number of the line of each row; None where every line is a row that `number_rows` yields.
+        lines: the number of the line of each row; None where every line of TREC text is a row (`number_rows`).
     """
 
     label: str
@@ -96,7 +99,8 @@ class TextLines:
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
         """Name the line that became this row, and quote it."""
-        for index, (number, line) in enumerate(number_rows(self.content)):
+        numbered = number_rows if self.lines is None else number_lines
+        for index, (number, line) in enumerate(numbered(self.content)):
             if (number == self.lines[row]) if self.lines is not None else (index == row):
                 return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
         return f"{self.label}, row {row}"
@@ -159,6 +163,38 @@ class SkippedRows:
             notice(
                 f"{label}: left out {self.count} bad {unit}{'s' * (self.count != 1)}; {first}{'; '.join(self.places)}"
             )
+
+
+class BadLines:
+    """What happens to the bad lines of a file: the first one raises an error, or all are left out and reported.
+
+    Args:
+        label: what errors call the file.
+        content: its lines.
+        errors: `raise`, or `skip` to leave them out; None where the caller has no such option.
+    """
+
+    def __init__(self, label: str, content: Content, errors: str | None) -> None:
+        self._label = label
+        self._content = content
+        self._errors = errors
+        self._skipped = SkippedRows()
+
+    def refuse(self, number: int, wrong: str) -> None:
+        """Say what is wrong with the line of this number.
+
+        Raises:
+            InputError: bad lines are not left out.
+        """
+        if self._errors != "skip":
+            option = "" if self._errors is None else ", or leave such lines out with errors='skip'"
+            place = TextLines(self._label, self._content, [number]).locate(0)
+            raise InputError(f"{place} {wrong}; correct the line{option}")
+        self._skipped.add(f"line {number} ({wrong})")
+
+    def report(self) -> None:
+        """Give one notice, if any line was left out."""
+        self._skipped.report(self._label)
 
 
 def check_errors_option(errors: str) -> None:

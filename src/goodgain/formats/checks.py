@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from goodgain.errors import InputError, notice
-from goodgain.files.row_origins import RowSource, SkippedRows, quote
+from goodgain.files.row_checks import Problem, describe_row, find_bad, lacks
+from goodgain.files.row_checks import check_rows as check_rows_in_memory
+from goodgain.files.row_origins import RowSource, quote
 from goodgain.formats.frames import Frame
 from goodgain.ranking.engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS, Table
@@ -88,36 +90,22 @@ def check_rows(frame: Frame, rows: RowSource, table: Table, *, errors: str) -> t
                     nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(_type(frame, name)).alias(name)
                 )
     problems = _problems(names, frame.collect_schema(), null_label=table is QRELS)
-    wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
-    if isinstance(frame, nw.LazyFrame):
-        if errors == "raise":
-            _check_lazy_rows(frame.filter(wrong), rows, problems)
-            return frame, rows
-        return leave_out_rows(frame, wrong, label=rows.label, what=lambda row: _describe(row, problems)), rows
-    bad = frame.with_row_index("row").filter(wrong)
-    if not len(bad):
-        return frame, rows
+    if not isinstance(frame, nw.LazyFrame):
+        return check_rows_in_memory(frame, rows, problems, errors=errors)
+    wrong = find_bad(problems)
     if errors == "raise":
-        first = bad.head(1)
-        raise InputError(
-            f"{_locate(first, rows)} {_describe(first, problems)}; correct the row, or leave such rows out with errors='skip'"
-        )
-    skipped = SkippedRows()
-    for row in range(len(bad)):
-        one = bad[row : row + 1]
-        skipped.add(f"row {one.get_column('row').item()} ({_describe(one, problems)})" if row < 5 else "")
-    skipped.report(rows.label, "row")
-    kept = frame.with_row_index("row").filter(~wrong)
-    return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
+        _check_lazy_rows(frame.filter(wrong), rows, problems)
+        return frame, rows
+    return leave_out_rows(frame, wrong, label=rows.label, what=lambda row: describe_row(row, problems)), rows
 
 
 def _type(frame: Frame, name: str) -> Any:
     return frame.collect_schema()[name]
 
 
-def _problems(names: list[str], schema: Any, *, null_label: bool) -> list[tuple[nw.Expr, str]]:
+def _problems(names: list[str], schema: Any, *, null_label: bool) -> list[Problem]:
     """Return what can be wrong with a row; a null label says that the document has no judgment."""
-    problems = [(nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}") for name in ("query_id", "doc_id")]
+    problems = [lacks("query_id"), lacks("doc_id")]
     if "iteration" in names:
         problems.append((nw.col("iteration").is_null(), "has no iteration"))
     for name in ("rank", "score", "relevance"):
@@ -131,24 +119,14 @@ def _problems(names: list[str], schema: Any, *, null_label: bool) -> list[tuple[
     return problems
 
 
-def _check_lazy_rows(bad: nw.LazyFrame[Any], rows: RowSource, problems: list[tuple[nw.Expr, str]]) -> None:
+def _check_lazy_rows(bad: nw.LazyFrame[Any], rows: RowSource, problems: list[Problem]) -> None:
     """Raise `InputError` with a bad row as it stands, if there is one: rows of a lazy frame have no numbers."""
     one: nw.DataFrame[Any] = nw.from_native(collect(bad.head(1)))
     if len(one):
         raise InputError(
-            f"{rows.label}: a row {quote(str(one.rows(named=True)[0]))} {_describe(one, problems)}; correct it, or leave such "
+            f"{rows.label}: a row {quote(str(one.rows(named=True)[0]))} {describe_row(one, problems)}; correct it, or leave such "
             "rows out with errors='skip'"
         )
-
-
-def _describe(row: nw.DataFrame[Any], problems: list[tuple[nw.Expr, str]]) -> str:
-    return next((what for condition, what in problems if len(row.filter(condition))), "is bad")
-
-
-def _locate(row: nw.DataFrame[Any], rows: RowSource) -> str:
-    values = row.rows(named=True)[0]
-    number = values.pop("row")
-    return rows.locate(number, values)
 
 
 def check_tags(frame: Frame, rows: RowSource) -> None:

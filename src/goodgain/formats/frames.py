@@ -15,7 +15,7 @@ from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.ranking.engines import collect
 from goodgain.schema import QRELS, Table
 
-__all__ = ["Frame", "OpenFrame", "cast_columns", "open_frame", "to_nested_dict"]
+__all__ = ["Frame", "OpenFrame", "cast_columns", "check_columns_found", "open_frame", "to_nested_dict"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -65,7 +65,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 def _open(frame: Any, table: Table, columns: Columns, label: str) -> OpenFrame:
     names = frame.collect_schema().names()
     found = find_columns(names, table, columns, label=label)
-    _check_columns(names, table, found)
+    check_columns_found(names, table, found)
     selected = frame.select([nw.col(name).alias(ours) for name, ours in found.names.items()])
     if isinstance(selected, nw.DataFrame):
         selected = _in_polars(selected, table)
@@ -81,12 +81,14 @@ def _in_polars(frame: nw.DataFrame[Any], table: Table) -> nw.DataFrame[Any]:
         ) from error
 
 
-def _check_columns(names: list[str], table: Table, found: FoundColumns) -> None:
+def check_columns_found(names: Iterable[str], table: Table, found: FoundColumns, *, label: str | None = None) -> None:
+    """Raise `InputError` where a source with these columns lacks one that the table must have."""
     missing = [name for name in table.required if name not in found.names.values()]
     if missing:
         raise InputError(
-            f"the {table.name} frame has no column {', '.join(map(repr, missing))} (it has {', '.join(names) or 'none'}); "
-            f"rename its columns to {', '.join(table.columns)}, or pass columns={{'name in the frame': {missing[0]!r}}}"
+            f"{f'{label}:' if label else f'the {table.name} frame'} has no column {', '.join(map(repr, missing))} (it has "
+            f"{', '.join(names) or 'none'}); rename its columns to {', '.join(table.columns)}, or pass "
+            f"columns={{'its name': {missing[0]!r}}}"
         )
 
 
@@ -123,7 +125,7 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> tuple
         known = ", ".join(found.names)
         raise InputError(f"the {table.name} mixes named tuples of different fields; give every row {known}")
     frame = _columns({ours: [getattr(row, name) for row in everything] for name, ours in found.names.items()}, table)
-    _check_columns(list(fields), table, found)
+    check_columns_found(fields, table, found)
     return frame, found
 
 

@@ -28,7 +28,6 @@ from goodgain.formats.column_names import (
     find_columns,
     warn_of_understood_columns,
 )
-from goodgain.formats.delimited import find_header
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.facade import PandasFacade
 from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
@@ -42,7 +41,7 @@ from goodgain.formats.labels import (
     keep_one_label_per_iteration,
     keep_whole_labels,
 )
-from goodgain.formats.tables import read_file
+from goodgain.formats.tables import find_header, read_file
 from goodgain.formats.text import QRELS_TEXT
 from goodgain.ranking.engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments

@@ -10,20 +10,20 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.cells import read_cells
-from goodgain.files.containers import read_container
-from goodgain.files.content import read_bytes, read_lines
+from goodgain.files.content import read_lines
 from goodgain.files.opening import container, plain_name
-from goodgain.files.row_origins import FrameRows, RowSource
+from goodgain.files.row_origins import RowSource
 from goodgain.files.safe_text import unguard_ids
-from goodgain.formats.delimited import check_texts, separator_by_name
+from goodgain.files.tables import check_texts, name_rows_below, pick_columns, read_table, separator_by_name
 from goodgain.formats.text import QRELS_TEXT, read_text
-from goodgain.judging.tool_exports import is_quepid_book, read_json_objects, read_quepid_book
+from goodgain.judging.tool_exports import is_quepid_book, read_json_grades, read_quepid_book
 
 __all__ = ["GRADE", "OneSource", "name_columns", "open_grade_file"]
 
 _BOM = b"\xef\xbb\xbf"
 #: Names of the column with the grade: of grades in long form, and of qrels.
 GRADE = ("grade", "relevance")
+_TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
 
 class OneSource(NamedTuple):
@@ -44,42 +44,31 @@ def open_grade_file(path: Path) -> OneSource:
     Raises:
         InputError: the file cannot be read, or is not one of grades.
     """
-    suffix = Path(plain_name(path.name)).suffix.lower()
+    rows: RowSource
+    kind = container(path)
     separator = separator_by_name(path)
     if separator is not None:
         return _read_delimited(path, separator)
-    kind = "json" if suffix == ".json" else container(path)
-    if kind in ("json", "jsonl"):
-        content = (read_lines(path) if kind == "jsonl" else read_bytes(path)).data
-        frame, numbers = read_json_objects(content.removeprefix(_BOM), str(path), lines=kind == "jsonl")
-        rows = FrameRows(f"{path}, counting lines that are not blank" if kind == "jsonl" else str(path), numbers)
-        return OneSource(name_columns(frame, str(path)), rows)
-    if kind in ("parquet", "arrow"):
-        frame = read_container(read_bytes(path), path, kind)
-        return OneSource(name_columns(frame, str(path)), FrameRows(str(path)))
-    return _read_trec(path)
+    if kind == "jsonl" or Path(plain_name(path.name)).suffix.lower() == ".json":
+        frame, rows = read_json_grades(path, lines=kind == "jsonl")
+    elif kind == "text":
+        return _read_trec(path)
+    else:
+        frame, rows, _ = read_table(path, _TYPES, find=lambda names: find_grades(names, str(path)))
+    return OneSource(name_columns(frame, str(path)), rows)
 
 
 def _read_delimited(path: Path, separator: str) -> OneSource:
     content = read_lines(path)
     if not content.data.removeprefix(_BOM).strip():
         raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
-    names, frame, numbers = read_cells(content, separator, path, errors=None)
-    below = range(frame.height) if numbers is None else numbers
-    rows = FrameRows(f"{path}, counting the header as row 1", [number + 2 for number in below])
-    if is_quepid_book(names, str(path)):
-        check_texts(frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, rows)
-        return OneSource(read_quepid_book(frame, names), rows)
-    read = [name for name in ("query_id", "doc_id", "judge", *GRADE) if name in names]
-    twice = [name for name in read if names.count(name) > 1]
-    if twice:
-        raise InputError(f"{path}: has two columns {twice[0]}; rename or remove one")
-    others = [name for name in dict.fromkeys(names) if name not in read]  # for messages alone
-    found = name_columns(
-        frame.select(pl.col(str(names.index(name))).alias(name) for name in [*read, *others]), str(path)
-    )
-    check_texts(found.drop("grade"), separator, rows)
-    return OneSource(unguard_ids(found, ["query_id", "doc_id"], str(path)), rows)
+    cells = read_cells(content, separator, path, errors=None)
+    if is_quepid_book(cells.names, str(path)):
+        rows = name_rows_below(path, cells)
+        check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, rows)
+        return OneSource(read_quepid_book(cells.frame, cells.names), rows)
+    found = pick_columns(cells, separator, path, _TYPES, lambda names: find_grades(names, str(path)))
+    return OneSource(name_columns(unguard_ids(found.frame, ["query_id", "doc_id"], str(path)), str(path)), found.rows)
 
 
 def _read_trec(path: Path) -> OneSource:
@@ -98,25 +87,36 @@ def _read_trec(path: Path) -> OneSource:
     return OneSource(frame, lines)
 
 
+def find_grades(names: Sequence[str], label: str) -> dict[str, str]:
+    """Return which columns of grades in long form are query_id, doc_id, judge (where there is one) and grade.
+
+    Raises:
+        InputError: the source has not these columns.
+    """
+    both = [name for name in GRADE if name in names]
+    if len(both) > 1:
+        raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
+    missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"])
+    if missing:
+        raise InputError(
+            f"{label}: there is no column {', '.join(missing)} (it has {_shorten(names)}); grades stand in the columns query_id, "
+            "doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an OpenSearch judgment list)"
+        )
+    return (
+        {"query_id": "query_id", "doc_id": "doc_id"}
+        | ({"judge": "judge"} if "judge" in names else {})
+        | {both[0]: "grade"}
+    )
+
+
 def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
     """Return query_id, doc_id, judge (where there is one), grade and row of grades in long form.
 
     Raises:
         InputError: the frame has not these columns.
     """
-    names = frame.columns
-    both = [name for name in GRADE if name in names]
-    if len(both) > 1:
-        raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
-    grade = both[0] if both else None
-    missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if grade else ["grade"])
-    if missing or grade is None:
-        raise InputError(
-            f"{label}: there is no column {', '.join(missing)} (it has {_shorten(names)}); grades stand in the columns query_id, "
-            "doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an OpenSearch judgment list)"
-        )
-    kept = ["query_id", "doc_id", *(["judge"] if "judge" in names else []), pl.col(grade).alias("grade")]
-    return frame.select(kept).with_row_index("row")
+    found = find_grades(frame.columns, label)
+    return frame.select(pl.col(name).alias(ours) for name, ours in found.items()).with_row_index("row")
 
 
 def _shorten(names: Sequence[Any]) -> str:

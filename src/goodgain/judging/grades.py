@@ -15,8 +15,10 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.forks import check_fork
 from goodgain.files.opening import stem
+from goodgain.files.row_checks import cast_texts, check_rows, lacks
 from goodgain.files.row_origins import FrameRows, RowSource, quote
 from goodgain.files.safe_text import check_name
+from goodgain.files.tables import read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.frames import open_frame
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
@@ -116,28 +118,10 @@ def _open(source: Any, judge: str) -> OneSource:
     if isinstance(source, Mapping):
         frame = open_frame(source, QRELS).frame
         return OneSource(name_columns(collect(frame), label), FrameRows(label))
-    try:
-        frame = nw.from_native(source)
-        columns = frame.collect_schema().names()
-    except TypeError:
-        raise InputError(
-            f"{label} are a {type(source).__name__}; give a path, a data frame with query_id, doc_id, judge, grade, or qrels"
-        ) from None
-    except Exception as error:  # narwhals' own, for duplicate names of columns
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{label} cannot be used ({reason}); give each column a name of its own") from error
-    known = [name for name in columns if name in {*DOCUMENT, "judge", *GRADE}]
-    if not known:
+    found = read_frame(source, label, (*DOCUMENT, "judge", *GRADE))
+    if not found.columns:
         raise InputError(f"{label}: there is no column query_id, doc_id or grade; rename the columns of the frame")
-    try:
-        collected = collect(frame.select(known))
-    except (
-        ValueError,
-        TypeError,
-        pl.exceptions.PolarsError,
-    ) as error:  # Arrow's or Polars' own, for columns that mix types
-        raise InputError(f"{label}: a column mixes types ({error}); give each column one type") from error
-    return OneSource(name_columns(collected, label), FrameRows(label))
+    return OneSource(name_columns(found, label), FrameRows(label))
 
 
 def _has_order(source: Any) -> bool:
@@ -152,22 +136,13 @@ def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
     Raises:
         InputError: one is missing, or a column cannot be an id.
     """
-    for name in (*DOCUMENT, "judge"):
-        dtype = frame.schema[name]
-        if dtype != pl.String and not dtype.is_integer() and not isinstance(dtype, (pl.Categorical, pl.Enum, pl.Null)):
-            raise InputError(f"{rows.label}: has {dtype} in {name}, where names are text; convert the column to text")
-    frame = frame.with_columns(pl.col(*DOCUMENT, "judge").cast(pl.String))
-    for name in (*DOCUMENT, "judge"):
-        column = frame.get_column(name)
-        bad = (column.is_null() | (column == "")).arg_true()
-        if len(bad):
-            raise InputError(f"{rows.locate(frame.item(bad[0], 'row'))} has no {name}; write it, or remove the row")
-    nothing = frame.get_column("doc_id").eq(EMPTY_DOC).arg_true()
-    if len(nothing):
-        raise InputError(
-            f"{rows.locate(frame.item(nothing[0], 'row'))} grades the document '-', which stands for an iteration that "
-            "returned nothing; remove the row"
-        )
+    frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
+    nothing = (
+        nw.col("doc_id") == EMPTY_DOC,
+        "grades the document '-', which stands for an iteration that returned nothing",
+    )
+    problems = [*map(lacks, (*DOCUMENT, "judge")), nothing]
+    check_rows(nw.from_native(frame, eager_only=True), rows, problems, show=False)
     return frame
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import warn_of_queries
@@ -15,14 +16,15 @@ from goodgain.files.containers import read_column_names
 from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, plain_name, stem
-from goodgain.files.row_origins import quote
+from goodgain.files.row_checks import cast_texts, check_rows, lacks
+from goodgain.files.row_origins import FrameRows, RowSource, quote
 from goodgain.files.safe_text import unguard_ids
-from goodgain.files.text_tables import read_table
+from goodgain.files.tables import read_frame, read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grades import DOCUMENT
 from goodgain.judging.pooling import pool
 from goodgain.labelling.options import check_count
-from goodgain.labelling.texts import cast_texts, collect_frame, read_queries, read_texts
+from goodgain.labelling.texts import read_queries, read_texts
 from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 
@@ -110,9 +112,9 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
                 raise InputError(f"two runs are called {quote(called)}; give them names: {{name: run}}")
             runs[called] = one
             continue
-        frame = _read_frame(one)
+        frame, rows = _read_frame(one)
         if kind == "sheet":
-            parts.append(_read_sheet(frame, quote(str(one)) if isinstance(one, (str, os.PathLike)) else "the sheet"))
+            parts.append(_read_sheet(frame, rows))
         else:
             if "system" in frame.columns:
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
@@ -184,23 +186,26 @@ def _list_columns(path: Path) -> list[str]:
     return []
 
 
-def _read_frame(source: Any) -> pl.DataFrame:
+def _read_frame(source: Any) -> tuple[pl.DataFrame, RowSource]:
+    """Return results or a sheet, and how errors name the rows of a sheet."""
     if not isinstance(source, (str, os.PathLike)):
-        return collect_frame(getattr(source, "frame", source), "the documents")
+        return read_frame(getattr(source, "frame", source), "the documents"), FrameRows("the sheet")
     path = Path(source)
-    return read_results(path) if _kind_of(path) == "results" else read_table(path, others=_SHEET)
+    if _kind_of(path) == "results":
+        return read_results(path), FrameRows(str(path))
+    sheet = read_table(path, dict.fromkeys(_SHEET, pl.String))
+    return sheet.frame, sheet.rows
 
 
-def _read_sheet(frame: pl.DataFrame, label: str) -> pl.DataFrame:
+def _read_sheet(frame: pl.DataFrame, origins: RowSource) -> pl.DataFrame:
     """Return the documents of a sheet that have no grade yet."""
+    label = origins.label
     missing = [name for name in DOCUMENT if name not in frame.columns]
     if missing:
         raise InputError(f"{label}: lacks the column {missing[0]}; give what goodgain pool wrote")
     known = [name for name in _SHEET if name in frame.columns]
-    rows = cast_texts(frame, known, label)
-    without = rows.filter(pl.any_horizontal(pl.col(DOCUMENT).is_null()))
-    if without.height:
-        raise InputError(f"{label}: a row lacks its query_id or doc_id; write them, or remove the row")
+    rows = cast_texts(frame.select(known), known, label)
+    check_rows(nw.from_native(rows, eager_only=True), origins, [*map(lacks, DOCUMENT)])
     rows = unguard_ids(rows, DOCUMENT, label)
     return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
 

@@ -16,7 +16,9 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.opening import make_path
-from goodgain.files.text_tables import read_table
+from goodgain.files.row_checks import cast_texts, check_rows, lacks
+from goodgain.files.row_origins import FrameRows, RowSource
+from goodgain.files.tables import read_frame, read_table
 from goodgain.traces.input.checks import format_place
 from goodgain.traces.input.sources import base_name
 from goodgain.traces.summary import RunName
@@ -37,6 +39,8 @@ Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
 #: Stands for the system of queries that an earlier conversion wrote.
 EARLIER = RunName("the earlier queries")
+
+_TYPES = dict.fromkeys(("query_id", "text", "log"), pl.String)
 
 #: Characters of a question that a message quotes.
 _QUOTED = 80
@@ -124,23 +128,27 @@ def read_query_ids(source: Any) -> QueryIds:
     Raises:
         InputError: the table cannot be read, lacks a column or a value, or gives two ids to one text or log.
     """
-    frame, label = _read_frame(source, "query_ids=")
+    frame, rows = _read_frame(source, "query_ids=")
     by = {name: dict[Any, str]() for name in ("text", "log")}
     given = [name for name in by if name in frame.columns]
     if "query_id" not in frame.columns or not given:
         raise InputError(
-            f"{label}: needs a header with query_id and text, or query_id and log; it has {', '.join(frame.columns) or 'none'}"
+            f"{rows.label}: needs a header with query_id and text, or query_id and log; it has {', '.join(frame.columns) or 'none'}"
         )
+    is_given = nw.any_horizontal(*(~nw.col(name).is_null() for name in given), ignore_nulls=True)
+    problems = [(lacks("query_id")[0] & is_given, "has no query_id")]
     for name in given:
-        for number, (query_id, value) in enumerate(frame.select("query_id", name).iter_rows(), start=1):
-            if value is None and len(given) == 2:
+        without = nw.col(name).str.strip_chars() == ""
+        problems.append((without if len(given) == 2 else without | nw.col(name).is_null(), f"has no {name}"))
+    check_rows(nw.from_native(frame, eager_only=True), rows, problems)
+    for name in given:
+        for row, (query_id, value) in enumerate(frame.select("query_id", name).iter_rows()):
+            if value is None:
                 continue
-            if not query_id or not value or not value.strip():
-                raise InputError(f"{label}, row {number}: has no query_id, or no {name}; write it, or remove the row")
             # q1.json names the log q1, whose file the reader knows without its ending.
             keys = {Question.of(value).key} if name == "text" else {value, base_name(Path(value))}
             if any(by[name].setdefault(key, query_id) != query_id for key in keys):
-                raise InputError(f"{label}, row {number}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
+                raise InputError(f"{rows.locate(row)}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
     return QueryIds(by["text"], by["log"])
 
 
@@ -150,37 +158,28 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
     Raises:
         InputError: they cannot be read, lack a column, or have two questions for one id.
     """
-    frame, label = _read_frame(source, "earlier_queries=")
+    frame, rows = _read_frame(source, "earlier_queries=")
     if not {"query_id", "text"} <= set(frame.columns):
-        raise InputError(f"{label}: needs the columns query_id and text, as --queries (queries=) writes them")
+        raise InputError(f"{rows.label}: needs the columns query_id and text, as --queries (queries=) writes them")
     found: dict[str, Question] = {}
     for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
         question = Question.of(text)
         if found.setdefault(query_id, question).key != question.key:
             raise InputError(
-                f"{label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; keep one"
+                f"{rows.label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; keep one"
             )
     return found
 
 
-def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, str]:
-    """Return a table as a frame of texts, and its name in messages."""
+def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
+    """Return a table as a frame of texts, and how errors name its rows."""
+    rows: RowSource = FrameRows(argument)
     if isinstance(source, (str, os.PathLike)):
-        path = make_path(source, argument)
-        frame, label = read_table(path, others=("query_id", "text", "log")), str(path)
+        frame, rows, _ = read_table(make_path(source, argument), _TYPES)
     else:
-        try:
-            opened = nw.from_native(source)
-        except TypeError:
-            raise InputError(
-                f"{argument} is a {type(source).__name__}; give the path of a table, or a data frame"
-            ) from None
-        frame, label = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars(), argument
-    names = [name for name in ("query_id", "text", "log") if name in frame.columns]
-    nested = [name for name in names if frame.schema[name].is_nested() or frame.schema[name] in (pl.Object, pl.Binary)]
-    if nested:
-        raise InputError(f"{label}: the column {nested[0]} holds {frame.schema[nested[0]]}; give one text in each row")
-    return frame.select(pl.col(names).cast(pl.String)) if names else frame, label
+        frame = read_frame(source, argument)
+    names = [name for name in _TYPES if name in frame.columns]
+    return (cast_texts(frame.select(names), names, rows.label) if names else frame), rows
 
 
 class QueryJoin(NamedTuple):

@@ -1,0 +1,204 @@
+"""JSON Lines read into columns: one object a line, of which only the columns that are asked for are kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.files.content import Content
+from goodgain.files.json_text import NotJSONError, loads_exactly
+from goodgain.files.row_origins import BadLines, TextLines, number_lines, quote
+from goodgain.schema import IDS
+
+__all__ = ["PAIRS", "ObjectRows", "ReadLines", "iterate_objects", "read_json_lines"]
+
+_BOM = b"\xef\xbb\xbf"
+#: Pairs of name and value; in JSON they are an object.
+PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
+#: Objects that are held at a time: more of them cost Python's garbage collector more than they cost to read.
+_BLOCK = 5_000
+
+
+class ReadLines(NamedTuple):
+    """The columns of JSON Lines.
+
+    Attributes:
+        frame: the columns that were asked for and that any object has.
+        rows: the line of each row.
+        names: the keys of all objects.
+    """
+
+    frame: pl.DataFrame
+    rows: TextLines
+    names: list[str]
+
+
+def read_json_lines(
+    content: Content,
+    path: Path,
+    types: Mapping[str, Any],
+    *,
+    required: Sequence[str] = (),
+    rename: Callable[[Sequence[str]], Mapping[str, str]] | None = None,
+    errors: str | None = None,
+) -> ReadLines:
+    """Read the columns of a file value by value: a reader that infers types would turn an id 7 among texts into null.
+
+    Args:
+        content: the lines of the file.
+        path: the file.
+        types: the columns, each with its Polars type; other keys are not kept.
+        required: the columns that every line must have.
+        rename: gives, for the keys of an object, those that are read, each with the name of its column.
+        errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
+
+    Raises:
+        InputError: a line is not an object, lacks a required column, or has a value of another type.
+    """
+    bad = BadLines(str(path), content, errors)
+    rows = ObjectRows(types, bad.refuse)
+    names: dict[str, None] = {}
+    renamed: dict[tuple[str, ...], Mapping[str, str]] = {}
+    for number, value in iterate_objects(content, rows.refuse):
+        names.update(dict.fromkeys(value))
+        row = value
+        if rename is not None:
+            keys = tuple(value)
+            if keys not in renamed:
+                renamed[keys] = rename(keys)
+            row = {ours: value[name] for name, ours in renamed[keys].items()}
+        missing = [name for name in required if name not in row]
+        if missing:
+            rows.refuse(number, f"lacks {', '.join(missing)} (a line has {', '.join(types)})")
+        else:
+            rows.add(number, row)
+    frame, lines = rows.to_frame()
+    bad.report()
+    return ReadLines(frame, TextLines(str(path), content, lines), [*names])
+
+
+def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the object of each line, with the number of the line; `refuse` is told what is wrong with any other line."""
+    for number, line in number_lines(content):
+        try:
+            value = loads_exactly(line.removeprefix(_BOM) if number == 1 else line)
+        except NotJSONError as error:
+            refuse(number, f"is not JSON ({error})")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            refuse(number, "is not a JSON object")
+
+
+class ObjectRows:
+    """Collects objects into typed columns.
+
+    Args:
+        types: the columns, each with its Polars type.
+        refuse: is told the number of a bad object, and what is wrong with it; it raises an error, or leaves the object out.
+    """
+
+    def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
+        self._types = dict(types)
+        self._refuse = refuse
+        self._objects: list[Mapping[str, Any]] = []
+        self._numbers: list[int] = []
+        self._frames: list[pl.DataFrame] = []
+        self._kept: list[int] = []
+        self._given: set[str] = set()
+
+    def add(self, number: int, value: Mapping[str, Any]) -> None:
+        """Add an object; several may have one number."""
+        self._objects.append(value)
+        self._numbers.append(number)
+        if len(self._objects) >= _BLOCK:
+            self._close_block()
+
+    def refuse(self, number: int, wrong: str) -> None:
+        """Refuse an object, after those that came before it."""
+        self._close_block()
+        self._refuse(number, wrong)
+
+    def _close_block(self) -> None:
+        wrong: dict[int, str] = {}
+        columns: dict[str, list[Any]] = {}
+        for name, dtype in self._types.items():
+            values = [value.get(name) for value in self._objects]
+            columns[name] = _read_values(values, name, dtype, wrong)
+            self._given.update([name] if any(name in value for value in self._objects) else [])
+        for place in sorted(wrong):
+            self._refuse(self._numbers[place], wrong[place])
+        frame = pl.DataFrame(columns, schema=self._types)
+        if wrong:
+            kept = [place for place in range(len(frame)) if place not in wrong]
+            frame, self._numbers = frame[kept], [self._numbers[place] for place in kept]
+        self._frames.append(frame)
+        self._kept += self._numbers
+        self._objects, self._numbers = [], []
+
+    def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
+        """Return the columns that any object has, and the number of the object of each row."""
+        self._close_block()
+        whole = pl.concat(self._frames, rechunk=True)
+        return whole.select(name for name in self._types if name in self._given), self._kept
+
+
+def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
+    """Return the values of a column, and say in `wrong` which of them it cannot hold."""
+    kinds = {*map(type, values)} - {NoneType}
+    if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
+        return values
+    if dtype == pl.String and kinds <= {str, int}:
+        return [None if value is None else str(value) for value in values]
+    read = []
+    for place, value in enumerate(values):
+        try:
+            read.append(None if value is None else _read_value(value, name, dtype))
+        except ValueError as error:
+            wrong.setdefault(place, str(error))
+            read.append(None)
+    return read
+
+
+def _read_value(value: Any, name: str, dtype: Any) -> Any:
+    """Return a value as a column of this type holds it.
+
+    Raises:
+        ValueError: it is of another type; the message says what is wrong with the row.
+    """
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    is_number = is_whole or isinstance(value, float)
+    if dtype == pl.String:
+        if isinstance(value, str) or is_whole:
+            return str(value)
+        if name == "iteration" and is_number and value.is_integer():  # as pandas writes it where one is missing
+            return str(int(value))
+        if name not in IDS and is_number:
+            return None if math.isnan(value) else str(value)
+        kinds = "text nor a whole number" if name in IDS else "text nor a number"
+        raise ValueError(f"has {_show(value)} in {name}, which is neither {kinds}")
+    if dtype == PAIRS:
+        if not isinstance(value, dict):
+            raise ValueError(f"has {_show(value)} in {name}, which is not an object")
+        return [{"name": key, "value": str(text)} for key, text in value.items()]
+    if not (is_whole if dtype == pl.Int64 else is_number):
+        raise ValueError(f"has the {name} {_show(value)}, which is not a {'whole ' * (dtype == pl.Int64)}number")
+    try:
+        if dtype == pl.Float64:
+            return float(value)
+    except OverflowError:
+        raise ValueError(f"has a {name} beyond all floats") from None
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"has the {name} {_show(value)}, which is too large")
+    return value
+
+
+def _show(value: Any) -> str:
+    return quote(json.dumps(value))
