@@ -166,7 +166,8 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
         question = Question.of(text)
         if found.setdefault(query_id, question).key != question.key:
             raise InputError(
-                f"{rows.label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; keep one"
+                f"{rows.label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; "
+                "keep one"
             )
     return found
 
