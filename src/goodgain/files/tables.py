@@ -123,8 +123,8 @@ def pick_columns(
 
 def name_rows_below(path: Path, cells: Cells) -> FrameRows:
     """Return how errors name the rows of a file with a header."""
-    below = range(cells.frame.height) if cells.rows is None else cells.rows
-    return FrameRows(str(path), [row + 2 for row in below], "counting the header as row 1")
+    rows = range(2, cells.frame.height + 2) if cells.rows is None else [row + 2 for row in cells.rows]
+    return FrameRows(str(path), rows, "counting the header as row 1")
 
 
 def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
