@@ -18,7 +18,6 @@ def measure_seconds(call: Callable[[], object]) -> float:
     Python's garbage collector is paused: it would go through all that earlier tests of this process have made, and so
     takes seconds that say nothing about the call.
     """
-    gc.collect()
     gc.disable()
     try:
         begin = time.process_time()
