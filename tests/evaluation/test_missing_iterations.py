@@ -31,7 +31,11 @@ NOTICE = (
 
 def text_of(*columns: str) -> str:
     """A run whose queries q1, q2 ... have these words or numbers in column 2, a row for each."""
-    rows = [(f"q{k}", word, doc) for k, words in enumerate(columns, 1) for word, doc in zip(words.split(), "abc")]  # noqa: B905
+    rows = [
+        (f"q{k}", word, doc)
+        for k, words in enumerate(columns, 1)
+        for word, doc in zip(words.split(), "abc", strict=False)
+    ]
     return "".join(f"{query} {word} {doc} {place} {-place} t\n" for place, (query, word, doc) in enumerate(rows, 1))
 
 
