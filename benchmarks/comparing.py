@@ -19,7 +19,7 @@ from scipy import stats
 
 from goodgain import GoodgainNotice
 from goodgain.comparing.comparison import compare
-from goodgain.comparing.significance import (
+from goodgain.comparing.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
     correct_by_holm,

@@ -100,7 +100,7 @@ def test_ids_of_a_megabyte_are_legal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_a_small_file_that_unpacks_to_a_large_run_is_read_in_blocks(tmp_path: Path, ending: str) -> None:
     """A run that shrinks to a twentieth is honest: it is read, and not all at once."""
-    from goodgain.batches import run_file
+    from goodgain.counting import run_file, run_opening
 
     rows = "".join(
         f"q{k // 1000} {k % 1000 // 100} d{random.Random(k).random()} {k % 100} 1 t\n" for k in range(20_000)
@@ -108,8 +108,8 @@ def test_a_small_file_that_unpacks_to_a_large_run_is_read_in_blocks(tmp_path: Pa
     piece = _pack_once(rows.encode(), ending)
     (tmp_path / f"a.run{ending}").write_bytes(piece)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run_file, "LARGE", 2**19)
-        opened = run_file.open_run(tmp_path / f"a.run{ending}")
+        patched.setattr(run_opening, "LARGE", 2**19)
+        opened = run_opening.open_run(tmp_path / f"a.run{ending}")
         assert isinstance(opened, run_file.RunFile)
         with no_notices():
             found = gg.evaluate({"q1": {"a": 1}}, opened, "NumResults")  # type: ignore[arg-type]  # what the command passes

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 import goodgain as gg
-from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
+from goodgain.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
 from goodgain.measures.bounds import find_rule
-from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import parse_measures
-from goodgain.measures.ranked import HOSTLESS_MEASURES, RANKED_MEASURES
-from goodgain.measures.ranked_declaration import RankedMeasure
+from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
+from goodgain.measures.names import HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
 from goodgain.traces import formats
 from tests.comparing.test_bounds import BOUNDED
 from tests.dedup import pairs_web, pairs_work
@@ -209,7 +207,7 @@ def test_every_trace_format_has_a_row_in_the_table_of_formats() -> None:
     )
 
 
-# --- Document types: src/goodgain/dedup/types.py ----------------------------------------------------------------------
+# --- Document types: src/goodgain/dedup/document_types.py ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same document", "different documents"])
@@ -221,7 +219,7 @@ def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
         (name for pair in pairs if pair.same is same and (name := type_of(pair)) is not None),
         f"tests/dedup/pairs_work.py has no pair of two results of type {{0}} that are {'the same' if same else 'different'}:"
         f' add Pair({same}, "<why>", result(type="{{0}}", ...), result(type="{{0}}", ...)) to PAIRS',
-        "tests/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/dedup/types.py: remove them",
+        "tests/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/dedup/document_types.py: remove them",
     )
 
 
@@ -247,7 +245,7 @@ def test_every_document_type_keeps_to_the_rules_of_its_table() -> None:
     if [*TYPES][-1] != PARENT.name:
         said += [f"{[*TYPES][-1]} stands below PARENT: move its row above it"]
     if said:
-        pytest.fail("\n".join(f"src/goodgain/dedup/types.py, {one}" for one in said), pytrace=False)
+        pytest.fail("\n".join(f"src/goodgain/dedup/document_types.py, {one}" for one in said), pytrace=False)
 
 
 def type_of(pair: Pair) -> str | None:

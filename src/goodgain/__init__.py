@@ -4,20 +4,13 @@
 """
 
 import importlib
-import signal
-import sys
 from typing import TYPE_CHECKING, Any
 
-# `python -m goodgain` and the command import this first, which takes half a second: Ctrl-C ends them meanwhile, as it ends
-# programs in C, without a traceback.
-_is_command = sys.argv[:1] == ["-m"] or "".join(sys.argv[:1]).endswith(("/bin/goodgain", "goodgain.exe"))
-if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
 from goodgain.errors import GoodgainError, GoodgainNotice, InputError, MeasureError
-from goodgain.evaluation import Scores, evaluate, flatten
+from goodgain.evaluation import evaluate, flatten
 from goodgain.formats import Qrels, Run, read_qrels, read_run, write_qrels, write_run
 from goodgain.hosts.ir_measures import register
+from goodgain.measures.classic import nDCG
 from goodgain.measures.good_gain import (
     CG,
     DCGG,
@@ -38,18 +31,16 @@ from goodgain.measures.good_gain import (
     nCG,
     nDCGG,
 )
-from goodgain.measures.graded import (
+from goodgain.measures.not_in_ir_measures import (
+    ElevenPointAP,
+    F,
+    Fallout,
     GradedAP,
     GradedCG,
     GradedDCG,
     GradednDCG,
     GradedP,
     GradedRR,
-)
-from goodgain.measures.hostless import (
-    ElevenPointAP,
-    F,
-    Fallout,
     InterpolatedPrecision,
     RankDCG,
     RankIDCG,
@@ -58,37 +49,34 @@ from goodgain.measures.hostless import (
     TruncatedAP,
     Unjudged,
 )
-from goodgain.measures.ranked import nDCG
+from goodgain.measures.scores import Scores
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
-    from goodgain.judging.agreement import Agreement, agreement
+    from goodgain.judging.judge_agreement import Agreement, agreement
     from goodgain.judging.pooling import pool
-    from goodgain.labelling.labels import label
+    from goodgain.labelling.model_labels import label
     from goodgain.reporting.iteration_curves import curve
-    from goodgain.reporting.iteration_ledger import ledger
-    from goodgain.reporting.judged_shares import coverage
+    from goodgain.reporting.ledger_and_coverage import coverage, ledger
     from goodgain.reporting.precision_recall import pr_curve
     from goodgain.traces import convert_traces, read_results, read_traces, to_run, write_results
 
 register()
-if _is_command and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Where the names are that cost their libraries only when used.
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
-    | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.agreement")
+    | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
     | {
-        "coverage": "goodgain.reporting.judged_shares",
+        "coverage": "goodgain.reporting.ledger_and_coverage",
         "curve": "goodgain.reporting.iteration_curves",
-        "label": "goodgain.labelling.labels",
-        "ledger": "goodgain.reporting.iteration_ledger",
+        "label": "goodgain.labelling.model_labels",
+        "ledger": "goodgain.reporting.ledger_and_coverage",
         "pool": "goodgain.judging.pooling",
         "pr_curve": "goodgain.reporting.precision_recall",
     }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-__all__ = ["GoodgainError", "GoodgainNotice", "InputError", "MeasureError", "NoticesOfSystems", "notice"]
 
 _PACKAGE = str(Path(__file__).parent)
 #: Characters of the longest sentence.
@@ -63,16 +63,27 @@ def notice(text: str, *, about: str | None = None) -> None:
 class NoticesOfSystems:
     """Gives each notice about several systems once, with the names of those it concerns; other warnings pass as they are.
 
-    Classes, not generators under `contextmanager`: the notices are given in `__exit__`, and have to point at the caller's
+    A class, not a generator under `contextmanager`: the notices are given in `__exit__`, and have to point at the caller's
     own line, which would be one of contextlib.
     """
 
     def __init__(self) -> None:
         self._concerned: dict[str, dict[str, None]] = {}
 
-    def of(self, name: str) -> _CaughtNotices:
-        """Return what catches the notices that are given inside a `with`, for the system of this name."""
-        return _CaughtNotices(self._concerned, name)
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Catch the notices that are given inside a `with`, for the system of this name."""
+        caught: list[warnings.WarningMessage] = []
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", GoodgainNotice)
+                yield
+        finally:
+            for warning in caught:
+                if isinstance(warning.message, GoodgainNotice):
+                    self._concerned.setdefault(warning.message.text, {})[name] = None
+                else:
+                    warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
     def __enter__(self) -> NoticesOfSystems:
         return self
@@ -82,22 +93,9 @@ class NoticesOfSystems:
             notice(f"{', '.join(names)}: {text}")
 
 
-class _CaughtNotices:
-    """Adds the notices that are given inside a `with` to those of several systems."""
-
-    def __init__(self, concerned: dict[str, dict[str, None]], name: str) -> None:
-        self._concerned = concerned
-        self._name = name
-
-    def __enter__(self) -> None:
-        self._catching = warnings.catch_warnings(record=True)
-        self._caught = self._catching.__enter__()
-        warnings.simplefilter("always", GoodgainNotice)
-
-    def __exit__(self, *exception: Any) -> None:
-        self._catching.__exit__(*exception)
-        for warning in self._caught or ():
-            if isinstance(warning.message, GoodgainNotice):
-                self._concerned.setdefault(warning.message.text, {})[self._name] = None
-            else:
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
+    """Return an option's value, or raise InputError, in which `others` says what it may be besides a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        end = "" if most is None else f" to {most:,}"
+        raise InputError(f"{name}={value!r}: give a whole number from {least}{end}{others}")
+    return value

@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import ir_measures
 import narwhals as nw
 import polars as pl
 
-from goodgain.batches.query_batches import RankingRequest, ScatteredQueriesError, query_batches
-from goodgain.batches.run_file import RunFile, open_run_and_qrels
-from goodgain.classic.labels import QrelsByQuery
-from goodgain.classic.scores import Classic, HostScores
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
-from goodgain.counting.ledger import Counts, count, count_pools
+from goodgain.counting.ledger import Counts, count
+from goodgain.counting.query_batches import QueryBatch, RankingRequest, consume_batches
+from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_opening import open_run_and_qrels, sample_rows
+from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
-from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration
-from goodgain.measures.batch_scores import BatchScores
+from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
+from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
+from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
-from goodgain.measures.ranked import takes
-from goodgain.measures.ranked_declaration import RankedMeasure
-from goodgain.measures.ranked_values import RankedScores, aggregate_values
+from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.measures.values import average_queries, make_finite
+from goodgain.providers.asking import Classic, HostScores
+from goodgain.providers.labels_of_queries import QrelsByQuery
 from goodgain.ranking.first_occurrences import check_order
-from goodgain.url_variants import warn_of_url_variants
 from goodgain.version import __version__
 
-__all__ = [
-    "Scores",
-    "check_bounds",
-    "count_with_notices",
-    "evaluate",
-    "flatten",
-    "score_run",
-]
+#: URLs without a judgment that are looked at, at most, and judged URLs beside them: to parse one takes 2 µs, and large runs
+#: must not take longer.
+_UNJUDGED, _JUDGED = 1_500, 3_000
 
 
 def evaluate(
@@ -117,27 +109,19 @@ def score_run(
         check_bounds(judged)
     sorted_measures = _Families.of(asked, provider)
     check_iterations(searched, sorted_measures.good_gain)
-    found: _Values | None = None
-    with suppress(ScatteredQueriesError):
-        found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds)
-    if found is None:  # outside the handler: the error would hold all of the first attempt
-        found = _score_batches(
-            searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds, scattered=True
-        )
+    found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds)
     iterated = searched if any(measure not in unasked for measure in sorted_measures.good_gain) else None
     warn_if_misleading(found.coverage, labels=judged.labels, low=low, iterated=iterated)
     warn_of_url_variants(searched, judged)
-    values, of_hosts = make_finite(found.values), make_finite(found.hosts.per_query)
-    means = _mean_hosts(found.hosts, of_hosts) | sorted_measures.aggregate(values)
-    raised = None if found.raised is None else make_finite(found.raised)
+    means = _mean_hosts(found.hosts) | sorted_measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(found, judged, sorted_measures, order=order),
         found.coverage.tabulate(),
-        values,
-        of_hosts,
-        raised,
-        None if raised is None else sorted_measures.bounded.aggregate(raised),
+        found.values,
+        found.hosts.per_query,
+        found.raised,
+        None if found.raised is None else sorted_measures.bounded.aggregate(found.raised),
         found.coverage.examples[0],
         rel,
     )
@@ -157,7 +141,7 @@ class _Families(NamedTuple):
         """Sort measures; a provider that is named computes all that are not ours alone."""
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
-        ranked = [m for m in others if (provider is None or isinstance(m, RankedMeasure)) and takes(m)]
+        ranked = [m for m in others if (provider is None or isinstance(m, RankedMeasure)) and is_computed_here(m)]
         hosts = [measure for measure in others if measure not in ranked]
         for measure in hosts:
             check_parameters(measure)
@@ -195,52 +179,94 @@ class _Values(NamedTuple):
 
 
 def _score_batches(
-    run: Run | RunFile,
-    qrels: Qrels,
-    families: _Families,
-    *,
-    order: str,
-    provider: str | None,
-    bounds: bool,
-    scattered: bool = False,
+    run: Run | RunFile, qrels: Qrels, families: _Families, *, order: str, provider: str | None, bounds: bool
 ) -> _Values:
     """Count and score a run, batch by batch."""
-    rels, by_iteration = families.rels, qrels.labels is not None
-    pools = count_pools(qrels.judgments, rels=rels)
-    good_gain = BatchScores(families.good_gain, pools, rels)
-    ranked = RankedScores(families.ranked, qrels.judgments) if families.ranked else None
-    bounded = families.bounded
-    raised = RaisedScores(bounded.good_gain, bounded.ranked, pools, rels, qrels.judgments) if bounds else None
-    query_ids = pools.get_column("query_id").to_list()
-    hosts = HostScores(families.hosts, query_ids, qrels.frame.get_column("relevance"), provider=provider)
-    labels = QrelsByQuery(qrels)
-    needs_documents = bool(families.hosts or (ranked and by_iteration))
+    by_iteration = qrels.labels is not None
     request = None
-    if ranked or families.hosts:
-        judgments = ranked.judgments if ranked and not by_iteration else None
-        request = RankingRequest(order, needs_documents, judgments, ranked.plan.positions if ranked else ())
-    batches = query_batches(run, qrels, rels=rels, ranking=request, scattered=scattered)
-    with ThreadPoolExecutor(1) as beside:
-        for number, batch in enumerate(batches):
-            if number == 0:  # beside the counting of the next blocks
-                beside.submit(lambda: qrels.digest)
-            good_gain.add(batch.tally)
-            if raised:
-                raised.add(batch.tally, batch.table)
-            if ranked and batch.table is not None:
-                ranked.add(batch.table)
-            if needs_documents and batch.ranking is not None:
-                of_batch = labels.take(batch)
-                if families.hosts:
-                    hosts.add(of_batch, batch.ranking)
-                if ranked and by_iteration:
-                    ranked.add_labelled(batch.ranking, of_batch)
-    values, coverage = good_gain.finish()
-    if ranked:
-        values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
-    rest = labels.take_rest() if families.hosts else qrels.frame.clear()
-    without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(rels))]
-    return _Values(values, hosts.finish(rest), coverage, without_good, raised.finish() if raised else None)
+    if families.ranked or families.hosts:
+        with_documents = bool(families.hosts) or by_iteration
+        with_table = bool(families.ranked) and not by_iteration
+        request = RankingRequest(order, with_documents, with_table, plan_measures(families.ranked).positions)
+
+    def score(batches: Iterator[QueryBatch]) -> _Values:
+        good_gain = BatchScores(families.good_gain, qrels, families.rels)
+        raised = RaisedScores(*families.bounded[:2], qrels, families.rels) if bounds else None
+        hosts = HostScores(families.hosts, qrels.frame, provider=provider)
+        labels = QrelsByQuery(qrels)
+        ranked: RankedScores | None = None
+        labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        with ThreadPoolExecutor(1) as beside:
+            for number, batch in enumerate(batches):
+                if number == 0:  # beside the counting of the next blocks
+                    beside.submit(lambda: qrels.digest)
+                good_gain.add(batch.tally)
+                if raised is not None:
+                    raised.add(batch.tally, batch.table)
+                if batch.table is not None:
+                    ranked = ranked or RankedScores(families.ranked, qrels.judgments)
+                    ranked.add(batch.table)
+                if batch.ranking is not None:
+                    of_batch = labels.take(batch)
+                    if families.hosts:
+                        hosts.add(of_batch, batch.ranking)
+                    if families.ranked and by_iteration:
+                        labelled.append((of_batch, batch.ranking))
+        values, coverage = good_gain.finish()
+        rest = labels.take_rest() if families.hosts or labelled else qrels.frame.clear()
+        if labelled:  # the labels depend on the run: those of the iterations in which documents first occur
+            of_run, rankings = (pl.concat(frames) for frames in zip(*labelled, strict=True))
+            query_ids = values.get_column("query_id")
+            found = score_ranking(families.ranked, rankings, pl.concat([of_run, rest]), query_ids)
+            values = values.join(found, on="query_id", how="left", maintain_order="left")
+        elif ranked is not None:
+            values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
+        without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(families.rels))]
+        classic = hosts.finish(rest)
+        classic = classic._replace(per_query=make_finite(classic.per_query))
+        most = None if raised is None else make_finite(raised.finish())
+        return _Values(make_finite(values), classic, coverage, without_good, most)
+
+    return consume_batches(score, run, qrels, rels=families.rels, ranking=request)
+
+
+def warn_of_url_variants(run: Run | RunFile, qrels: Qrels) -> None:
+    """Give a notice where URLs of a run lack a judgment only because the qrels spell them in another way.
+
+    Two URLs are the same where deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash,
+    tracking parameters and fragments do not count. A sample is looked at, so that large runs take no longer.
+    """
+    judgments = qrels.frame.select("query_id", "doc_id")
+    is_url = pl.col("doc_id").str.starts_with("http")
+    if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
+        return
+    rows = sample_rows(run).filter(is_url)
+    judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
+    if (every := -(-judged.height // _JUDGED)) > 1:  # fewer queries, chosen by a hash of their ids
+        chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)
+        judged = chosen if chosen.height else judged.filter(pl.col("query_id") == judged["query_id"][0])
+        rows = rows.join(judged, on="query_id", how="semi")
+    unjudged = rows.unique(maintain_order=True).join(
+        judged, on=["query_id", "doc_id"], how="anti", maintain_order="left"
+    )
+    unjudged = _take_sample(unjudged, _UNJUDGED)
+    pairs = list(find_other_spellings(unjudged, _take_sample(judged, 2 * _JUDGED)))
+    if pairs:
+        query_id, found, known = pairs[0]
+        warn_once(
+            run,
+            f"{len(pairs):,} of {unjudged.height:,} URLs without a judgment that were looked at are judged under another "
+            f"spelling ({found} in the run, {known} in the qrels, query {query_id}), and count as unjudged documents: the logs "
+            "were converted apart; convert those of all systems in one call (goodgain convert old=OLD.jsonl new=NEW.jsonl "
+            "-o '{system}.run'), or the later ones with --with RESULTS",
+        )
+
+
+def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Return rows, or of more than the size those whose documents have the least hashes."""
+    if rows.height <= size:
+        return rows
+    return rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
 
 
 def check_bounds(qrels: Qrels) -> None:
@@ -275,9 +301,9 @@ def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[fl
     return counts
 
 
-def _mean_hosts(classic: Classic, values: pl.DataFrame) -> dict[str, float | None]:
+def _mean_hosts(classic: Classic) -> dict[str, float | None]:
     """The hosts' own aggregated values; None where a query has no value, or where there is none to aggregate."""
-    lacking = set(values.filter(pl.col("value").is_null()).get_column("measure"))
+    lacking = set(classic.per_query.filter(pl.col("value").is_null()).get_column("measure"))
     means = {str(measure): mean for measure, mean in classic.means.items()}
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 

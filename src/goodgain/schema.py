@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import narwhals as nw
-
-__all__ = ["BLANKS", "COMMENT", "COSTS", "EMPTY_DOC", "IDS", "LEDGER", "POOLS", "QRELS", "RESULTS", "RUN", "Table"]
+import polars as pl
 
 #: The doc_id of a row that says: this iteration searched and got nothing.
 EMPTY_DOC = "-"
@@ -24,19 +24,36 @@ IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "r
 
 @dataclass(frozen=True)
 class Table:
-    """One kind of table: its name, and its columns in order with their types.
+    """One kind of table.
 
-    `optional` names the columns that a frame may lack.
+    Attributes:
+        name: what errors call it.
+        columns: its columns in order, with their types.
+        optional: the columns that a frame may lack.
+        nullable: the columns in which null says something: no judgment, or no tag.
+        synonyms: what people call columns (in lower case) -> the name here, understood where no column has that name.
     """
 
     name: str
     columns: Mapping[str, nw.dtypes.DType]
     optional: frozenset[str] = frozenset()
+    nullable: frozenset[str] = frozenset()
+    synonyms: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def required(self) -> tuple[str, ...]:
         """The columns no frame of this kind can lack."""
         return tuple(name for name in self.columns if name not in self.optional)
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers; the iteration of a run can also be a word."""
+        return tuple(name for name, dtype in self.columns.items() if dtype.is_numeric() and name not in IDS)
+
+    @cached_property
+    def polars(self) -> pl.Schema:
+        """The columns as Polars knows them."""
+        return nw.Schema(self.columns).to_polars()
 
 
 #: name -> value pairs of a result: `ids` (domain-specific ids) and `fields` (sender, start, ...).
@@ -70,6 +87,17 @@ RESULTS = Table(
     ),
 )
 
+#: The columns that deduplication adds to results.
+DEDUPLICATED = Table(
+    "documents",
+    {
+        "document": nw.String(),
+        "duplicate_of": nw.Int64(),
+        "rule": nw.String(),
+        "confidence": nw.Float64(),
+    },
+)
+
 #: What each iteration of a query cost; iteration 0 is what was spent after the last search, on the answer.
 COSTS = Table(
     "costs",
@@ -86,6 +114,8 @@ COSTS = Table(
     optional=frozenset({"system", "replicate", "input_tokens", "output_tokens", "seconds", "cost"}),
 )
 
+_ID_SYNONYMS = {"qid": "query_id", **dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")}
+
 RUN = Table(
     "run",
     {
@@ -97,6 +127,8 @@ RUN = Table(
         "tag": nw.String(),
     },
     optional=frozenset({"iteration", "rank", "score", "tag"}),
+    nullable=frozenset({"tag"}),
+    synonyms=_ID_SYNONYMS,
 )
 
 QRELS = Table(
@@ -108,6 +140,8 @@ QRELS = Table(
         "relevance": nw.Float64(),
     },
     optional=frozenset({"iteration"}),
+    nullable=frozenset({"relevance"}),
+    synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
 )
 
 LEDGER = Table(

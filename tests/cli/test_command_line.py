@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.measures.ranked import RANKED_MEASURES
+from goodgain.measures.names import RANKED_MEASURES
 from tests.support.command import COMMAND, run_command
 from tests.support.tables import ROOT, SESSIONS
 

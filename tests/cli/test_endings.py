@@ -58,7 +58,7 @@ def check_sentence(done: subprocess.CompletedProcess[bytes], status: int) -> str
 
 @pytest.mark.parametrize("name", list(PRINTING)[: how_many(1, full=len(PRINTING))])
 @pytest.mark.parametrize(
-    ("shell", "reason"), some_of([("> /dev/full", "no space left"), (">&-", "is closed")], every=2)
+    ("shell", "reason"), some_of([("> /dev/full", "no space left"), (">&-", "bad file descriptor")], every=2)
 )
 def test_standard_output_that_takes_nothing_is_said(name: str, shell: str, reason: str) -> None:
     err = check_sentence(run(name.split()[0], *PRINTING[name], shell=shell), 1)
@@ -158,26 +158,11 @@ def test_a_system_whose_name_is_that_of_a_folder(tmp_path: Path, name: str) -> N
     assert (tmp_path / ("_" * len(name))).read_text()
 
 
-def test_polars_without_threads_is_one_sentence() -> None:
-    done = run("evaluate", *PRINTING["evaluate"], POLARS_MAX_THREADS="0")
-    assert "POLARS_MAX_THREADS=0" in check_sentence(done, 2)
-
-
-@pytest.mark.parametrize("value", ["+0", " 0", "00", "-1", "1025", "99999999"])
-def test_a_number_of_threads_that_no_machine_has_is_refused(value: str) -> None:
-    done = run("evaluate", *PRINTING["evaluate"], POLARS_MAX_THREADS=value)
-    assert "a number of threads from 1 to 1,024" in check_sentence(done, 2)
-
-
-def test_an_empty_number_of_threads_is_none() -> None:
-    assert run("evaluate", *PRINTING["evaluate"], POLARS_MAX_THREADS="").returncode == 0
-
-
 def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     """Python's own memory is meant: where Polars gets none, it ends the process."""
     code = """
 import resource, sys
-from goodgain.cli.ending import run_to_end
+from goodgain.cli.exit_status import run_to_end
 sys.exit(run_to_end(lambda: bytearray(1 << 60)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
@@ -188,7 +173,7 @@ def test_an_error_that_nobody_foresaw_says_where_it_is() -> None:
     code = """
 import sys
 import goodgain.schema
-from goodgain.cli.ending import run_to_end
+from goodgain.cli.exit_status import run_to_end
 sys.exit(run_to_end(lambda: goodgain.schema.Table("a", None).required))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import goodgain as gg
-from goodgain.cli.tables import draw_sparkline
+from goodgain.cli.printed_tables import draw_sparkline
 from goodgain.reporting.plots import pictures
 from tests.support.command import COMMAND, run_command
 from tests.support.counts import EVERYTHING

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import goodgain as gg
 from goodgain.cli.program import program
-from goodgain.cli.systems import find_systems
+from goodgain.cli.shared_options import find_systems
 from tests.support.tables import ROOT
 
 REDUNDANCY = ROOT / "qrels_examples" / "redundancy"

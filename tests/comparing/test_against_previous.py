@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from goodgain.cli.program import program
 from goodgain.comparing.comparison import compare
-from goodgain.comparing.significance import correct_by_holm
+from goodgain.comparing.statistical_tests import correct_by_holm
 from goodgain.errors import InputError
 from tests.comparing.test_comparison import EXAMPLES
 from tests.support.tables import in_one_search

@@ -12,10 +12,12 @@ from typing import Any
 import ir_measures
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import goodgain as gg
+from goodgain.counting.run_file import RunFile
 from goodgain.measures.bounds import find_rule
-from tests.batches.test_large_files import in_blocks
+from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many, some_of
 from tests.support.tables import ROOT, in_one_search
@@ -166,6 +168,23 @@ def test_bounds_are_the_same_on_engines_and_in_blocks(form: str, tmp_path: Path)
     assert found.keys() == wanted.keys()
     for name, bounds in found.items():
         assert bounds == pytest.approx(wanted[name], abs=1e-12), name
+
+
+@quiet
+def test_bounds_of_differences_are_those_of_whole_queries_where_a_large_file_scatters_them(tmp_path: Path) -> None:
+    random = Random(5)
+    rows = [(f"q{q}", i, f"d{doc}") for q in range(6) for i in (1, 2) for doc in random.sample(range(30), 12)]
+    random.shuffle(rows)
+    run = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+    qrels = {f"q{q}": {f"d{doc}": random.choice((0, 1, 3)) for doc in random.sample(range(30), 8)} for q in range(6)}
+    run.write_parquet(path := tmp_path / "agent.parquet")
+    large = RunFile(path, "close", 1, is_text=False, block=32 * 20)  # 20 rows a block
+    other = run.reverse()
+    wanted, found = (
+        gg.compare(qrels, {"a": a, "b": other}, "P@3 RR CG@1", bounds=True, resamples=9).pairs for a in (run, large)
+    )
+    columns = ["measure", "difference", "least", "most", "can_turn"]
+    assert_frame_equal(found.select(columns), wanted.select(columns))
 
 
 def test_measures_that_can_fall_with_a_label_have_no_bounds() -> None:

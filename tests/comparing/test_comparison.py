@@ -18,7 +18,7 @@ import pytest
 import goodgain as gg
 from goodgain.comparing.comparison import Comparison, compare
 from goodgain.errors import GoodgainNotice, InputError
-from goodgain.labelling.documents import collect_documents
+from goodgain.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text

@@ -9,9 +9,9 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from goodgain.cli.systems import name_systems
+from goodgain.cli.shared_options import name_systems
 from goodgain.comparing.comparison import compare
-from goodgain.comparing.gate import check_requirements, parse_requirement
+from goodgain.comparing.requirements import check_requirements, parse_requirement
 from goodgain.errors import InputError, MeasureError
 from tests.comparing.test_comparison import EXAMPLES, many, quietly
 from tests.support.command import run_command

@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from goodgain.comparing.significance import (
+from goodgain.comparing.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
+    compute_studentized_range_sf,
     correct_by_holm,
     run_randomisation_test,
     run_t_test,
+    run_tukey_test,
     subtract_without_residue,
 )
-from goodgain.comparing.tukey import compute_studentized_range_sf, run_tukey_test
 from tests.support.counts import how_many
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import goodgain.dedup.deduplication
-import goodgain.dedup.types
+import goodgain.dedup.document_types
 import goodgain.dedup.urls
 
 _DOCS = Path(__file__).parents[2] / "docs" / "dedup.md"
@@ -20,7 +20,7 @@ def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("module", [goodgain.dedup.deduplication, goodgain.dedup.types, goodgain.dedup.urls])
+@pytest.mark.parametrize("module", [goodgain.dedup.deduplication, goodgain.dedup.document_types, goodgain.dedup.urls])
 def test_the_examples_of_docstrings_run(module: object) -> None:
     outcome = doctest.testmod(module)  # type: ignore[arg-type] # they are modules
     assert outcome.attempted > 0
@@ -28,7 +28,7 @@ def test_the_examples_of_docstrings_run(module: object) -> None:
 
 
 def test_every_rule_has_its_section() -> None:
-    from goodgain.dedup.verify import RULE_NAMES
+    from goodgain.dedup.rules import RULE_NAMES
 
     page = _DOCS.read_text(encoding="utf-8")
     headings = [line for line in page.splitlines() if line.startswith("### ")]

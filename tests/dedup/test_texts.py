@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from goodgain.dedup.texts import measure_overlap, normalise_texts, text_length
-from goodgain.dedup.types import canonical_name
-from goodgain.dedup.values import normalise_values
+from goodgain.dedup.document_types import canonical_name
+from goodgain.dedup.field_comparison import measure_overlap
+from goodgain.dedup.normalisation import normalise_texts, normalise_values, text_length
 from tests.dedup.writing import AR, DE, EN, JA, RU, TH, ZH
 
 

@@ -13,7 +13,7 @@ import pytest
 from ir_measures import NRBP, NumRet, P, R, alpha_nDCG, nDCG
 
 import goodgain as gg
-from goodgain.batches import run_file
+from goodgain.counting import run_opening
 from tests.cli.test_command_line import goodgain
 from tests.support.tables import in_one_search, no_notices
 
@@ -119,7 +119,7 @@ def test_columns_name_the_iteration_in_every_source(tmp_path: Path, monkeypatch:
                 )
                 == 3
             )
-    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 0)  # now the file is read in blocks
+    monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", 0)  # now the file is read in blocks
     assert gg.evaluate(QRELS, tmp_path / "agent.parquet", "CG@2 SRR nDCG@10", columns=COLUMNS).mean() == wanted
     with pytest.raises(gg.InputError, match="found the column 'step'"):
         gg.evaluate(QRELS, tmp_path / "agent.parquet", "CG@2")

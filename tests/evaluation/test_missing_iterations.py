@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.batches import run_file
+from goodgain.counting import run_opening
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judging.human_and_model import compare_orders
 from tests.evaluation.test_doors import read_in_blocks
@@ -247,8 +247,8 @@ def test_systems_under_labels_of_people_and_of_a_model_are_told_of_once() -> Non
 def large_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every file is read as large ones are."""
     with monkeypatch.context() as patched:
-        patched.setattr(run_file, "LARGE", 0)
-        patched.setattr(run_file, "LARGE_COMPRESSED", 0)
+        patched.setattr(run_opening, "LARGE", 0)
+        patched.setattr(run_opening, "LARGE_COMPRESSED", 0)
         yield
 
 

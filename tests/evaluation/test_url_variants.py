@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.batches import run_file
+from goodgain.counting import run_file, run_opening
 from tests.support.tables import in_one_search
 
 PAIRS = [
@@ -100,9 +100,9 @@ def test_large_files_and_lazy_frames_are_looked_at_too(
     gg.write_run(gg.read_run(run), tmp_path / name)
     lazy = gg.read_run(run).frame.lazy()
     assert "another spelling" in _told(qrels, lazy)
-    monkeypatch.setattr(run_file, "LARGE", 1_000)
-    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 1_000)
-    assert isinstance(run_file.open_run(tmp_path / name), run_file.RunFile)
+    monkeypatch.setattr(run_opening, "LARGE", 1_000)
+    monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", 1_000)
+    assert isinstance(run_opening.open_run(tmp_path / name), run_file.RunFile)
     assert "another spelling" in _told(qrels, tmp_path / name)
 
 

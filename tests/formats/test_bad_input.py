@@ -53,6 +53,13 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
+def test_skipping_names_the_query_whose_numbers_cannot_be_known(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_text("a 1 d1 1 1 t\na x d2 2 1 t\nb y d1 1 1 t\nb z d2 2 1 t\n")
+    with pytest.raises(gg.InputError, match="query 'b' has 'y' in another row"):
+        gg.read_run(path, errors="skip")
+
+
 @pytest.mark.parametrize("separator", [b" ", b"\t", b"   ", b" \t"])
 @pytest.mark.parametrize("kind", BAD_RUN_LINES)
 def test_a_bad_run_line_is_named(tmp_path: Path, kind: str, separator: bytes) -> None:
@@ -175,7 +182,7 @@ BAD_FRAMES = {
     "score null": ({"query_id": ["q"], "doc_id": ["d"], "score": [None]}, "score"),
     "score nan": ({"query_id": ["q"], "doc_id": ["d"], "score": [float("nan")]}, "score that is not a finite number"),
     "score text": ({"query_id": ["q"], "doc_id": ["d"], "score": ["1"]}, "String in score"),
-    "ids with decimals": ({"query_id": [1.0], "doc_id": ["d"]}, "where ids are text"),
+    "ids with decimals": ({"query_id": [1.0], "doc_id": ["d"]}, "needs a text or a whole number"),
     "negative iteration": ({"query_id": ["q", "q"], "doc_id": ["d", "e"], "iteration": [-1, 2]}, "'-1' in column 2"),
     "half an iteration": ({"query_id": ["q", "q"], "doc_id": ["d", "e"], "iteration": [1.5, 2]}, "'1.5' in column 2"),
     "no iteration": ({"query_id": ["q", "q"], "doc_id": ["d", "e"], "iteration": [None, 2]}, "has no iteration"),
@@ -262,3 +269,11 @@ def test_lines_that_end_with_a_carriage_return_alone_are_an_error(tmp_path: Path
     path.write_bytes(b"q1\r1 d1 1 4 t and more\r\r\nq1 1 d2 2 3 t\r\n")
     with pytest.warns(gg.GoodgainNotice, match="1 line goes on after the tag"):
         assert gg.read_run(path).frame["doc_id"].to_list() == ["d1", "d2"]
+
+
+def test_a_judgment_of_no_document_can_be_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.qrels", b"q1 0 d1 1\nq1 0 - 1\n")
+    with pytest.raises(gg.InputError, match=r"line 2: 'q1 0 - 1' judges the document '-'"):
+        gg.read_qrels(path)
+    with pytest.warns(gg.GoodgainNotice, match=r"left out 1 bad line; line 2.*judges the document '-'"):
+        assert len(gg.read_qrels(path, errors="skip")) == 1

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 import goodgain as gg
-from goodgain.batches import run_file
+from goodgain.counting import run_opening
 from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of
@@ -49,9 +49,9 @@ def test_files_with_a_header_are_read_as_frames_are(
     paths = [tmp_path / f"{name}.{ending}{compressed}" for name in ("run", "qrels")]
     for path, frame in zip(paths, (RUN, LABELS), strict=True):
         path.write_bytes(COMPRESS[compressed](frame.write_csv(separator=separator).encode()))
-    for limit in (run_file.LARGE, 0):  # a header is seen in large files too
-        monkeypatch.setattr(run_file, "LARGE", limit)
-        monkeypatch.setattr(run_file, "LARGE_COMPRESSED", limit)
+    for limit in (run_opening.LARGE, 0):  # a header is seen in large files too
+        monkeypatch.setattr(run_opening, "LARGE", limit)
+        monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", limit)
         assert gg.evaluate(paths[1], paths[0], MEASURES).mean() == WANTED
     assert gg.read_run(paths[0]).frame.equals(gg.read_run(RUN).frame)
     assert gg.read_qrels(paths[1]).frame.equals(gg.read_qrels(LABELS).frame)
@@ -164,7 +164,7 @@ def test_two_usual_names_of_one_column() -> None:
 
 def test_large_parquet_files_say_what_was_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     RUN.rename({"query_id": "qid"}).write_parquet(tmp_path / "run.parquet")
-    monkeypatch.setattr(run_file, "LARGE_COMPRESSED", 0)
+    monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", 0)
     scores, told = notices_of(lambda: gg.evaluate(QRELS, tmp_path / "run.parquet", MEASURES))
     assert scores.mean() == WANTED
     assert len(told) == 1 and "'qid' was read as query_id" in told[0]

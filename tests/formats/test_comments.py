@@ -15,8 +15,7 @@ import zstandard
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches.run_file import RunFile
-from goodgain.batches.whole_query_blocks import text_blocks
+from goodgain.counting.run_file import RunFile, text_blocks
 from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of
@@ -110,7 +109,7 @@ def test_queries_scattered_among_comments_are_put_together(tmp_path: Path, comme
 def test_a_comment_is_not_taken_for_a_query_when_blocks_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "agent.run"
     path.write_text(add_comments(CLEAN, "#q1 1 z 1 9.0 t"))
-    blocks = [block.text().decode() for block in text_blocks(path, size=60)]
+    blocks = [block.data.decode() for block in text_blocks(path, size=40)]
     assert "".join(blocks) == path.read_text()
     queries = [{line.split()[0] for line in block.splitlines() if line[0] != "#"} for block in blocks]
     assert len(blocks) >= 3

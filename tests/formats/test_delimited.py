@@ -67,6 +67,14 @@ def test_lines_with_another_number_of_values_are_left_out_and_told_where_bad_row
     assert run.frame["doc_id"].to_list() == ["d,1", "d2"]
 
 
+def test_rows_behind_a_line_that_is_left_out_keep_their_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path, RUN + "q1,1,d1,1,2\nq1,d2\nq1,1,d3,2,1\nq1,1,d4,x,2\n")
+    with pytest.warns(GoodgainNotice) as told:
+        assert gg.read_run(path, errors="skip").frame["doc_id"].to_list() == ["d1", "d3"]
+    said = " ".join(str(one.message) for one in told)
+    assert "line 3 (has 2 values" in said and "row 5 (has a rank that is not a finite number)" in said
+
+
 def test_empty_values_blank_lines_and_quotes_are_no_short_lines(tmp_path: Path) -> None:
     path = write(
         tmp_path, '\n \nquery_id,doc_id,relevance,note\nq1,d1,2,"a\nb, c"\n\nq1,d2,1,\n,,,\nq1,"d""3",0,5 \n  \n'

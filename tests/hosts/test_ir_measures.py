@@ -17,7 +17,7 @@ from ir_measures import ERR, RBP, RR, Accuracy, Compat, Judged, NumRet, P, alpha
 import goodgain as gg
 from goodgain.hosts.ir_measures import register
 from goodgain.measures import MEASURES
-from goodgain.measures.ranked import HOSTLESS_MEASURES
+from goodgain.measures.names import HOSTLESS_MEASURES
 from tests.support import oracle_flattening
 from tests.support.counts import how_many, some_of
 from tests.support.oracle import RunRow

@@ -12,7 +12,7 @@ import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
 import goodgain as gg
-from goodgain.judging.agreement import Agreement
+from goodgain.judging.judge_agreement import Agreement
 from tests.judging.test_rules import Votes, frame_of, random_votes
 from tests.support.counts import how_many
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.judging.grade_files import _tell_apart
 from goodgain.judging.scales import find_map
-from goodgain.judging.tool_exports import _tell_apart
 
 
 def written(tmp_path: Path, name: str, text: str) -> Path:

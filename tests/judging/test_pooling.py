@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches.run_file import RunFile
 from goodgain.cli.program import program
+from goodgain.counting.run_file import RunFile
 from goodgain.judging import pooling
 from tests.support import oracle
 from tests.support.counts import how_many
@@ -100,12 +100,20 @@ def test_a_large_file_in_blocks_gives_the_same_pool(scattered: bool, flattened: 
     assert_frame_equal(found, wanted)
 
 
-def test_an_empty_file_in_blocks_has_an_empty_pool(tmp_path: Path) -> None:
+def test_an_empty_file_in_blocks_has_an_empty_pool_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "empty.run"
     path.write_text("")
     blocks = RunFile(path, "close", 1, is_text=True)
-    with no_notices():
+    with pytest.warns(gg.GoodgainNotice, match="the run is empty"):
         assert gg.pool({"x": blocks}).is_empty()
+
+
+def test_what_was_not_read_of_a_large_file_is_told_as_of_a_small_one(tmp_path: Path) -> None:
+    path = tmp_path / "large.run"
+    path.write_text("#q0 1 d0 1 2 t\n" + "".join(f"q{k} 1 d{k} 1 1 t\n" for k in range(200)))
+    for source in (path, RunFile(path, "close", 1, is_text=True, block=500)):
+        with pytest.warns(gg.GoodgainNotice, match="1 line with the fields of a row begins with '#'"):
+            gg.pool({"x": source})
 
 
 RESULTS = pl.DataFrame(

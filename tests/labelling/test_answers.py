@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodgain.labelling.answers import read_completion, read_content
+from goodgain.labelling.answers_and_journal import read_completion, read_content
 from tests.labelling.endpoint import completion, good
 
 

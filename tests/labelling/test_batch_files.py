@@ -103,10 +103,9 @@ def test_a_file_that_is_no_batch_is_one_sentence(
     ],
 )
 def test_a_status_of_a_batch_is_a_number_or_unknown(tmp_path: Path, status: object, said: str) -> None:
+    from goodgain.labelling.answers_and_journal import Journal
     from goodgain.labelling.batch_files import read_batch
-    from goodgain.labelling.journal import Journal
-    from goodgain.labelling.prompts import read_prompt
-    from goodgain.labelling.requests import Parameters, Request
+    from goodgain.labelling.prompt_requests import Parameters, Request, read_prompt
 
     request = Request("a" * 64, read_prompt(None), Parameters("m"), "who", "text", None)
     line = {"custom_id": request.key, "response": {"status_code": status, "body": good()}}
@@ -118,7 +117,7 @@ def test_a_status_of_a_batch_is_a_number_or_unknown(tmp_path: Path, status: obje
 
 def test_a_batch_file_has_a_name_that_says_so(tmp_path: Path) -> None:
     from goodgain.labelling.batch_files import write_batch
-    from goodgain.labelling.requests import Parameters
+    from goodgain.labelling.prompt_requests import Parameters
 
     with pytest.raises(gg.InputError, match=r"ends in \.jsonl"):
         write_batch([], tmp_path / "batch.txt", Parameters("m"))

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.labelling.documents import collect_documents
-from goodgain.labelling.texts import read_queries, read_texts
+from goodgain.labelling.documents_to_label import collect_documents, read_queries, read_texts
 from tests.formats.test_damaged_files import encode
 from tests.support.tables import ROOT
 

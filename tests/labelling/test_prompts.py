@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goodgain as gg
-from goodgain.labelling.prompts import Prompt, read_prompt
+from goodgain.labelling.prompt_requests import Prompt, read_prompt
 
 
 def marks(message: str) -> list[str]:
@@ -52,7 +52,7 @@ def test_the_mark_grows_until_it_is_absent(monkeypatch: pytest.MonkeyPatch) -> N
         def hexdigest(self) -> str:
             return "ab" * 32
 
-    monkeypatch.setattr("goodgain.labelling.prompts.hashlib.sha256", lambda _: Fixed())
+    monkeypatch.setattr("goodgain.labelling.prompt_requests.hashlib.sha256", lambda _: Fixed())
     for text in ("ab" * 8, "ab" * 20, "ab" * 32):
         mark = Prompt("p", "{{document}}").messages("q", text)[0]["content"].split("\n")[0][len("<document ") : -1]
         assert mark not in text

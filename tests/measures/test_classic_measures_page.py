@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from goodgain.measures.names import parse_measure
-from goodgain.measures.ranked import RANKED_MEASURES
-from goodgain.measures.ranked_declaration import RankedDeclaration
+from goodgain.measures.declaration import Declaration
+from goodgain.measures.names import RANKED_MEASURES, parse_measure
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "classic_measures.md"
@@ -31,7 +30,7 @@ def write_table(family: str) -> str:
     return "\n".join(rows) + "\n"
 
 
-def write_row(declared: RankedDeclaration) -> str:
+def write_row(declared: Declaration) -> str:
     parameters = ", ".join(f"`{name}`" for name in declared.parameters)
     what = f"{declared.title}: {declared.definition}"
     if declared.remark:
@@ -60,7 +59,7 @@ def test_the_examples_print_what_the_page_shows() -> None:
 
 
 @pytest.mark.parametrize("declared", DECLARED, ids=lambda declared: declared.name)
-def test_every_measure_in_the_table_is_computed_as_it_is_spelled(declared: RankedDeclaration) -> None:
+def test_every_measure_in_the_table_is_computed_as_it_is_spelled(declared: Declaration) -> None:
     spelled = declared.usage.replace("[", "").replace("]", "").replace("@k", "@10").replace("@recall", "@0.5")
     name, at, cutoff = spelled.partition("@")
     rel = "(rel=1)" if "rel" in declared.parameters else ""

@@ -12,7 +12,7 @@ import pytest
 import pytrec_eval
 
 import goodgain as gg
-from goodgain.measures.ranked_values import score_ranking
+from goodgain.measures.ranking_values import score_ranking
 from tests.measures.test_ranked_engines import ALL
 from tests.support.counts import how_many
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case

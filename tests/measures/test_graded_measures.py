@@ -14,7 +14,7 @@ import ranx
 
 import goodgain as gg
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
-from tests.batches.test_large_files import in_blocks
+from tests.counting.test_large_files import in_blocks
 from tests.measures.test_hostless_measures import make_finite, write_text
 from tests.support import ranking_oracle
 from tests.support.command import run_command

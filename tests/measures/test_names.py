@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
+import doctest
 import pickle
+import pydoc
 import warnings
 
 import ir_measures
@@ -13,9 +15,8 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures import MEASURES
-from goodgain.measures.names import parse_measure, parse_measures
-from goodgain.measures.ranked import RANKED_MEASURES
-from goodgain.measures.ranked_declaration import RankedDeclaration
+from goodgain.measures.declaration import Declaration, DeclaredMeasure
+from goodgain.measures.names import RANKED_MEASURES, parse_measure, parse_measures
 
 WRONG = {
     "nDCG(cutoff=10)@2": "the parameter cutoff is given twice, by name and after @; write it once",
@@ -26,7 +27,7 @@ WRONG = {
     "dcg@3": "DCGG@3 for",
     "SREE@3": "did you mean SRE?",
     "xyzzy": "goodgain measures lists ours",
-    "AvgGain": "name it, as in AvgGain@3; RAG is the mean over iterations",
+    "AvgGain": "needs the parameter cutoff, written after @: a number of iterations, a whole number from 1; write AvgGain@3",
     "SRE@0": "a whole number from 1",
     "SRE@-1": "a whole number from 1",
     "SRE@2.5": "a whole number from 1",
@@ -39,7 +40,7 @@ WRONG = {
     "SRE(rel=True)": "a number above 0",
     "SRE(rel=1e999)": "a number above 0",
     "SRE(pool='judged')": "has no parameter 'pool'; it takes rel=",
-    "NumDup(rel=2)": "has no parameter 'rel'; it takes none",
+    "NumDup(rel=2)": "has no parameter 'rel'; it takes cutoff=",
     "IterationsForAllGoodResults(pool='all')": "pool is 'judged' or 'retrieved'",
     "SRE(3)": "a value has no parameter name",
     "SRE(rel=3": "is not the name of a measure",
@@ -123,7 +124,7 @@ def test_all_bad_names_of_a_call_are_told_at_once() -> None:
         parse_measures(["nDCG@10 xyzzy", "DCG@3, SRE@0", ir_measures.nDCG(foo=1)])
     said = str(error.value)
     assert said.startswith("4 measures cannot be taken: (1) xyzzy is not a measure")
-    assert all(part in said for part in ("(2) DCG is not used", "(3) SRE@0", "(4) nDCG has no parameter 'foo'"))
+    assert all(part in said for part in ("(2) DCG is not used", "(3) SRE: cutoff=0", "(4) nDCG has no parameter 'foo'"))
 
 
 def test_ideal_makes_ndcg_ours_and_without_it_ndcg_stays_that_of_ir_measures() -> None:
@@ -180,7 +181,7 @@ def test_every_declared_measure_is_exported_and_nothing_else_is() -> None:
 
 
 @pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
-def test_a_declaration_over_one_ranking_says_everything_a_user_asks(declared: RankedDeclaration) -> None:
+def test_a_declaration_over_one_ranking_says_everything_a_user_asks(declared: Declaration) -> None:
     assert declared.title and declared.definition and declared.source and declared.bounds[0]
     assert declared.arrow in "↑↓–"
     if declared.own:
@@ -195,7 +196,7 @@ def test_a_declaration_says_everything_a_user_asks() -> None:
     for name, measure in MEASURES.items():
         declared = measure.declaration
         assert name == declared.name == measure.NAME == str(measure)
-        assert declared.title and declared.definition and declared.section
+        assert declared.title and declared.definition and declared.source
         assert declared.arrow in "↑↓"
         assert declared.title == measure.PRETTY_NAME
         assert declared.definition in (type(measure).__doc__ or "")
@@ -206,3 +207,20 @@ def test_a_declaration_says_everything_a_user_asks() -> None:
     assert MEASURES["IterationsForAllGoodResults"].declaration.host_name == "iterations_for_all_good_results"
     assert MEASURES["nDCGG"].declaration.host_name == "n_dcgg"
     assert MEASURES["AvgGain"].declaration.host_name == "avg_gain"
+
+
+OWN_CLASSES = [*MEASURES.values(), *(d.measure for d in RANKED_MEASURES.values() if d.own)]
+
+
+@pytest.mark.parametrize("measure", OWN_CLASSES, ids=str)
+def test_help_says_formula_terms_bounds_source_and_has_an_example_that_runs(measure: DeclaredMeasure) -> None:
+    declared, shown = measure.declaration, pydoc.render_doc(measure, renderer=pydoc.plaintext)
+    assert declared.example is not None and declared.example[0].startswith(declared.name)
+    for part in (declared.title, declared.definition, declared.source, declared.bounds[0], declared.remark):
+        assert part in shown
+    assert ("@i is a cutoff in iterations" in shown) == (declared.is_over_ledger and declared.cutoff == "optional")
+    assert ("A document is good if" in shown) == (declared.is_over_ledger and declared.uses_rel)
+    said = type(measure).__doc__
+    assert said is not None
+    test = doctest.DocTestParser().get_doctest(said, {}, str(measure), None, 0)
+    assert doctest.DocTestRunner().run(test) == doctest.TestResults(failed=0, attempted=3)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodgain.measures.ranked import takes
-from goodgain.measures.ranked_values import aggregate_values, score_ranking
+from goodgain.measures.names import is_computed_here
+from goodgain.measures.ranking_values import aggregate_values, score_ranking
 from tests.support.asking_hosts import ask_host
 from tests.support.counts import how_many, some_of
 from tests.support.ranking_cases import BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, RankedCase, make_case
@@ -39,7 +39,7 @@ def differing(
 
 
 def test_all_measures_here_are_taken() -> None:
-    assert all(takes(measure) for measure in [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL])
+    assert all(is_computed_here(measure) for measure in [*WITH_PROVIDER, *JUDGED_ONLY, *BY_GDEVAL])
 
 
 @few

@@ -8,8 +8,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodgain.measures.ranked import takes
-from goodgain.measures.ranked_values import score_ranking
+from goodgain.measures.names import is_computed_here
+from goodgain.measures.ranking_values import score_ranking
 from tests.support import ranking_oracle
 from tests.support.counts import how_many
 from tests.support.ranking_cases import (
@@ -47,7 +47,7 @@ def expected(case: RankedCase) -> pl.DataFrame:
 @settings(deadline=None, max_examples=how_many(3, full=30))
 @given(any_case)
 def test_values_equal_the_oracles(case: RankedCase) -> None:
-    assert all(takes(measure) for measure in ALL)
+    assert all(is_computed_here(measure) for measure in ALL)
     found, wanted = score_ranking(ALL, case.ranking, case.qrels), expected(case)
     assert found.columns == wanted.columns
     for name in found.columns:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from goodgain.measures.ranked_values import plan_measures, score_ranking
+from goodgain.measures.ranking_values import plan_measures, score_ranking
 from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
 from tests.support.counts import some_of
 from tests.support.ranking_cases import (

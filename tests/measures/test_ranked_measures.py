@@ -12,9 +12,8 @@ from ir_measures import AP, ERR, RBP, RR, Bpref, IPrec, Judged, NumRel, P, R, Se
 
 import goodgain as gg
 from goodgain.errors import MeasureError
-from goodgain.measures.names import parse_measure
-from goodgain.measures.ranked import RANKED_MEASURES, takes
-from goodgain.measures.ranked_values import aggregate_values, score_ranking
+from goodgain.measures.names import RANKED_MEASURES, is_computed_here, parse_measure
+from goodgain.measures.ranking_values import aggregate_values, score_ranking
 from tests.support.counts import some_of
 from tests.support.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER, make_case
 from tests.support.tables import ROOT, no_notices
@@ -154,7 +153,7 @@ def test_each_measure_has_its_own_value_in_any_company() -> None:
     ],
 )
 def test_what_has_no_definition_here_goes_to_a_host(measure: ir_measures.Measure) -> None:
-    assert not takes(measure)
+    assert not is_computed_here(measure)
 
 
 def test_every_declaration_is_a_measure_of_ir_measures_with_all_that_help_needs() -> None:

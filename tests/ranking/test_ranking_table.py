@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodgain.ranking.positions import POSITIONS
-from goodgain.ranking.ranking_table import number_judgments, tabulate_ranking
+from goodgain.ranking.ranking_table import POSITIONS, number_judgments, tabulate_ranking
 from tests.support.counts import how_many
 from tests.support.ranking_cases import DOCS, SCORES, RankedCase, make_case
 from tests.support.ranking_oracle import in_gdevals_order, in_msmarcos_order, in_trec_evals_order

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.batches import run_file
+from goodgain.counting import run_file, run_opening
 from goodgain.measures import MEASURES
 from goodgain.reporting import iteration_curves
 from tests.support import oracle
@@ -90,8 +90,8 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
     qrels = gg.read_qrels({f"q{query}": {f"d{k}": (k + query) % 4 for k in range(30)} for query in range(0, 220, 2)})
     with no_notices():
         wanted = gg.curve(qrels, {"agent": path}, ALONG, resamples=50)
-        monkeypatch.setattr(run_file, "LARGE", 1_000)
-        opened = run_file.open_run(path)
+        monkeypatch.setattr(run_opening, "LARGE", 1_000)
+        opened = run_opening.open_run(path)
         assert isinstance(opened, run_file.RunFile)
         small_blocks = run_file.RunFile(path, "close", 1, is_text=True, block=2_000)
         assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)

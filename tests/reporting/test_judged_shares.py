@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from tests.batches.test_large_files import in_blocks
+from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 

@@ -23,7 +23,7 @@ import goodgain as gg
 from goodgain.counting.ledger import count
 from goodgain.measures import MEASURES
 from goodgain.measures.names import parse_measure
-from goodgain.measures.ranked_values import RankedScores, score_ranking
+from goodgain.measures.ranking_values import RankedScores, score_ranking
 from goodgain.ranking.engine_ranking import tabulate_on_engine
 from goodgain.ranking.first_occurrences import ORDERS
 from goodgain.ranking.ranking_table import number_judgments

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import goodgain as gg
 from goodgain.files import opening
-from goodgain.judging.grades import read_grades
-from goodgain.labelling.documents import collect_documents
-from goodgain.labelling.texts import read_queries, read_texts
+from goodgain.judging.grade_table import read_grades
+from goodgain.labelling.documents_to_label import collect_documents, read_queries, read_texts
 from goodgain.traces.reading.known_formats import formats
 from tests.traces.logs import WRITERS
 

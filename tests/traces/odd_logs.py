@@ -58,7 +58,7 @@ def odd_logs() -> dict[str, tuple[Json, str]]:
             [{"role": "user", "parts": [{"text": "?"}]}, {"role": "model", "parts": [{"odd": 1}]}],
             "/1/parts/0",
         ),
-        "codex": ([{"timestamp": "now", "type": "odd", "payload": {}}], "/0/type"),
+        "codex": ([{"timestamp": "now", "type": "odd", "payload": {}}], "/0"),
         "langfuse": ([_observation("AGENT", "o1"), _observation("odd", "o2")], "/1"),
         "langsmith": ([_run("chain", "r1"), _run("odd", "r2")], "/1"),
         "mlflow": ({"info": {}, "data": {"spans": [_span("AGENT", 1), _span("ODD", 2)]}}, "/data/spans/1"),
@@ -69,7 +69,7 @@ def odd_logs() -> dict[str, tuple[Json, str]]:
         ),
         "autogen": (
             [{"type": "TextMessage", "source": "user", "content": "?"}, {"type": "odd", "content": ""}],
-            "/1/type",
+            "/1",
         ),
         "smolagents": ([{"step_number": 1, "tool_calls": None, "observations": None}, {"odd": 1}], "/1"),
         "mcp": ([{"jsonrpc": "2.0", "id": 99, "result": {}}], "/0"),

@@ -9,8 +9,8 @@ import pytest
 
 from goodgain.errors import InputError
 from goodgain.traces import formats, read_traces, to_run
-from goodgain.traces.input.sources import read_head
-from goodgain.traces.reading.detection import detect_format
+from goodgain.traces.input.logs import read_head
+from goodgain.traces.reading.known_formats import detect_format
 
 from .conftest import STEPS, by_iteration
 from .expected import EXPECTED, NOT_RECORDED

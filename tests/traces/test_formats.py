@@ -262,6 +262,15 @@ def test_browsecomp_plus_searches_that_a_published_run_lacks_are_not_recorded(sa
     assert by_iteration(read_traces(path, iteration="call", unrecorded="empty")) == [["d1"], [], []]
 
 
+def test_browsecomp_plus_counts_the_lost_calls_of_the_tools_that_the_user_names(save: Callable[..., Path]) -> None:
+    entry = {"type": "tool_call", "tool_name": "lookup", "arguments": "{}", "output": json.dumps(docs("d1"))}
+    path = save({"query_id": "q", "tool_call_counts": {"lookup": 3, "search": 2}, "result": [entry]})
+    with pytest.raises(InputError, match="published runs drop searches that failed"):
+        read_traces(path, iteration="call", tools=["lookup"])
+    found = read_traces(path, iteration="call", tools=["lookup"], unrecorded="empty")
+    assert by_iteration(found) == [["d1"], [], []]
+
+
 def test_browsecomp_plus_null_output_is_a_failed_search(save: Callable[..., Path]) -> None:
     entry = {"type": "tool_call", "tool_name": "search", "arguments": "{}", "output": None}
     results = read_traces(save({"query_id": 7, "tool_call_counts": {"search": 1}, "result": [entry]}), iteration="call")

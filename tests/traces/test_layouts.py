@@ -7,25 +7,21 @@ import random
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from goodgain.errors import InputError
-from goodgain.traces.tool_outputs.layout import Layout
 from goodgain.traces.tool_outputs.layouts import LAYOUTS
-from goodgain.traces.tool_outputs.notations import NOTATIONS
+from goodgain.traces.tool_outputs.layouts.list_lines import Layout
 from goodgain.traces.tool_outputs.readers import Outcome, read_output
-from goodgain.traces.tool_outputs.shapes import HIT_SHAPES, OBJECT_SHAPES
-from goodgain.traces.tool_outputs.wrappers import LIST_KEYS
+from goodgain.traces.tool_outputs.service_answers import HIT_SHAPES, LIST_KEYS, OBJECT_SHAPES
+from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 from tests.support.counts import how_many
 
 from .layout_writers import WRITERS, make_pages
 from .mutations import mutated
 
-EVERY: dict[str, Layout[Any, Any]] = {
-    layout.name: layout for layout in (*LAYOUTS, *NOTATIONS, *OBJECT_SHAPES, *HIT_SHAPES)
-}
+EVERY: dict[str, Layout] = {layout.name: layout for layout in (*LAYOUTS, *NOTATIONS, *OBJECT_SHAPES, *HIT_SHAPES)}
 DOCS_PAGE = Path(__file__).parents[2] / "docs" / "traces" / "tool_outputs.md"
 
 
@@ -107,7 +103,7 @@ def _is_list_emptied(text: str) -> bool:
 # The page of the docs
 
 
-def _describe(layout: Layout[Any, Any]) -> str:
+def _describe(layout: Layout) -> str:
     """The part of the page that a layout gets."""
     shown = layout.example.replace("\ue200", "").replace("\ue202", "").replace("\ue201", "")
     fence = "````" if "```" in shown else "```"

@@ -243,9 +243,7 @@ def test_what_is_not_understood_is_an_error_if_asked_for_although_there_are_sear
     path.write_text(json.dumps([*story, {"role": "critic", "content": "Well done."}]))
     with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood.*message of role 'critic' 1"):
         assert by_iteration(read_traces(path)) == [["d1"]]
-    with pytest.raises(
-        InputError, match=r"q1\.json, at /5/role: message of role 'critic' is not understood.*strict=Tr"
-    ):
+    with pytest.raises(InputError, match=r"q1\.json, at /5: message of role 'critic' is not understood.*strict=Tr"):
         read_traces(path, strict=True)
     good = tmp_path / "q2.json"
     good.write_text(json.dumps(story))

@@ -210,7 +210,7 @@ def test_names_on_the_command_line_are_for_all_logs_or_none(tmp_path: Path, logs
     out = tmp_path / "{system}.run"
     with pytest.raises(InputError, match="other logs have the names of their systems; write NAME="):
         _run("convert", f"old={logs['old']}", logs["new"], "-o", out)
-    with pytest.raises(InputError, match="write NAME=TRACE"):
+    with pytest.raises(InputError, match="write NAME=FILE"):
         _run("convert", f"={logs['old']}", "-o", out)
     odd = _log(tmp_path / "a=b.json", OLD)  # a file of that whole name
     _run("convert", odd, "-o", tmp_path / "a.run")

@@ -13,6 +13,7 @@ import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, convert_traces, read_traces
+from goodgain.traces.tool_outputs.overlooked_results import looks_like_search
 from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import STEPS, by_iteration
@@ -78,7 +79,7 @@ ODD_LOGS: dict[str, tuple[Json, str]] = {
     "langchain": ([{"type": "human", "content": "?"}, {"type": "ai", "content": [{"type": "odd"}]}], "/1/content/0"),
     "openinference": ([_span(1, **{"openinference.span.kind": "CHAIN"}), _span(2, **{"tool.name": "odd"})], "/1"),
     "tagged_text": ("<think>x</think><my_search>a</my_search>", "line 1"),
-    "atif": ({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]}, "/steps/0/source"),
+    "atif": ({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": [{"step_id": 1, "source": "odd"}]}, "/steps/0"),
     "inspect_ai": ({"eval": {"task": "t"}, "samples": [_SAMPLE]}, "/samples/0/messages/1/content/0"),
     "browsecomp_plus": ({"query_id": "q", "tool_call_counts": {}, "result": [{"type": "odd"}]}, "/result/0"),
     "jsonl": ({"goodgain_trace": 1, "query_id": "q", "steps": [], "odd": 1}, "/odd"),
@@ -183,6 +184,24 @@ def test_a_chat_is_plain_only_if_nothing_stands_beside_or_instead_of_its_content
     assert by_iteration(read_traces(save(plain))) == []
     with pytest.raises(InputError, match=r"log\.json, at /2/.*is not understood \(expected: "):
         read_traces(save([*plain, message]))
+
+
+@pytest.mark.parametrize(
+    ("field", "looks"),
+    [
+        ({"invocations": [{"toolName": "search"}]}, True), ({"steps": [{"type": "function", "name": "web_search"}]}, True),
+        ({"x": [{"q": "dunes"}]}, True), ({"x": {"web_search_results": [{"content": "c"}]}}, True),
+        ({"x": [{"type": "server_tool_use"}]}, True), ({"x": {"results": [{"source_call_id": "c1", "content": "c"}]}}, True),
+        ({"x": [{"url": "https://a.example", "title": "A"}]}, True), ({"x": {"y": {"z": [[{"id": 7, "text": "A"}]]}}}, True),
+        ({"metadata": {"agent": {"name": "search-agent"}}}, False), ({"x": {"input_tokens": 5, "cost": {"usd": 1}}}, False),
+        ({"x": {"web_search_requests": 0}}, False), ({"timing": {"start": "now"}}, False), ({"x": "I search."}, False),
+        ({"x": [{"type": "text", "text": "So."}]}, False),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_field_that_no_format_reads_is_reported_if_it_looks_like_a_search(field: Json, looks: bool) -> None:
+    ((key, value),) = field.items()
+    assert looks_like_search(key, value) is looks
 
 
 def test_a_known_role_alone_is_no_mark_of_a_format(save: Callable[..., Path]) -> None:
@@ -502,7 +521,7 @@ def test_special_tokens_around_a_search_are_no_plain_text(save: Callable[..., Pa
 
 def test_what_litellm_keeps_of_a_hosted_search_is_not_understood(save: Callable[..., Path]) -> None:
     kept = {"provider_specific_fields": {"web_search_results": [{"content": [_PAGE]}], "citations": []}}
-    with pytest.raises(InputError, match=r"at /1/provider_specific_fields/web_search_results"):
+    with pytest.raises(InputError, match=r"at /1/provider_specific_fields: field"):
         read_traces(save([_USER, {**_SAID, **kept}]))
 
 

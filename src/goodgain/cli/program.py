@@ -1,143 +1,87 @@
-"""The goodgain program: its commands read files and print results on stdout, and everything else on stderr."""
+"""The goodgain program: all its commands, among them those about one file (flatten, validate) and the list of measures.
+
+Commands read files and print results on stdout, and everything else on stderr.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import polars as pl
 
-import goodgain
-from goodgain.batches.run_file import open_run_and_qrels
-from goodgain.cli.compare import compare_files, compare_options
-from goodgain.cli.curve import curve
-from goodgain.cli.ending import run_to_end
-from goodgain.cli.evaluate import evaluate
-from goodgain.cli.judge import judge
-from goodgain.cli.label import label
-from goodgain.cli.measures import list_measures
-from goodgain.cli.options import (
-    columns_option,
-    errors_option,
-    gaps_options,
-    labels_option,
-    make_epilog,
-    order_option,
-    output_format_option,
-    qrels_argument,
-    rel_option,
-    run_argument,
-    spreadsheet_option,
-)
-from goodgain.cli.pool import pool
-from goodgain.cli.systems import reading_of
-from goodgain.cli.tables import print_frame
-from goodgain.cli.traces import convert, dedup
-from goodgain.comparing.tables import FORMS
+from goodgain import evaluation
+from goodgain.cli import shared_options as shared
+from goodgain.cli.compare_command import compare
+from goodgain.cli.evaluate_command import evaluate
+from goodgain.cli.exit_status import run_to_end
+from goodgain.cli.iteration_commands import curve, ledger
+from goodgain.cli.judging_commands import judge, pool
+from goodgain.cli.label_command import label
+from goodgain.cli.log_commands import convert, dedup
+from goodgain.cli.printed_tables import open_console
 from goodgain.errors import GoodgainNotice
-from goodgain.files.writing import Outputs
+from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
-
-__all__ = ["main", "program"]
+from goodgain.measures import MEASURES
+from goodgain.measures.names import RANKED_MEASURES
+from goodgain.version import __version__
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=make_epilog(
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=shared.make_epilog(
         "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 SRE@3 SRR'",
         "goodgain measures",
     ),
 )
-@click.version_option(goodgain.__version__, message="goodgain %(version)s")
+@click.version_option(__version__, message="goodgain %(version)s")
 def program() -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
 
 
 @program.command(
-    epilog=make_epilog(
-        "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
-        "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
-    )
-)
-@qrels_argument
-@run_argument
-@click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
-@rel_option
-@output_format_option("table", "csv", "jsonl", "parquet")
-@spreadsheet_option
-@gaps_options
-@labels_option
-@columns_option
-@errors_option
-def ledger(
-    qrels: str,
-    run: str,
-    measures: tuple[str, ...],
-    rel: float | None,
-    output_format: str,
-    spreadsheet: bool,
-    gaps: str,
-    first: int,
-    labels: str | None,
-    columns: dict[str, str],
-    errors: str,
-) -> None:
-    """Print what each iteration of each query brought: results, repeats, good documents, gain.
-
-    A query has no row after its last iteration: an average of rows over queries leaves out those that have stopped.
-    goodgain curve prints the means over all queries.
-    """
-    searched, judged = open_run_and_qrels(
-        qrels, run, gaps=gaps, first=first, labels=labels, errors=errors, columns=columns
-    )
-    frame = goodgain.ledger(judged, searched, rel=rel, measures=measures or None)
-    print_frame(frame, output_format, spreadsheet=spreadsheet)
-
-
-@program.command(
-    epilog=make_epilog(
+    epilog=shared.make_epilog(
         "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
         "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
     )
 )
-@run_argument
-@click.option(
-    "-o", "--output", metavar="FILE", required=True, type=click.Path(path_type=Path), help="The run to write."
-)
-@order_option
-@gaps_options
-@columns_option
-@errors_option
-def flatten(run: str, output: Path, order: str, gaps: str, first: int, columns: dict[str, str], errors: str) -> None:
+@shared.run_argument
+@shared.file_option("-o", "--output", required=True, help="The run to write.")
+@shared.order_option
+@shared.gaps_options
+@shared.columns_option
+@shared.errors_option
+def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
-    Outputs([Path(run)]).add(output)
-    searched = goodgain.read_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
-    goodgain.write_run(goodgain.Run(goodgain.flatten(searched, order=order), name=searched.name), output)
+    shared.check_outputs([output], [run])
+    searched = read_run(run, **reading)
+    write_run(Run(evaluation.flatten(searched, order=order), name=searched.name), output)
 
 
 @program.command(
-    epilog=make_epilog(
+    epilog=shared.make_epilog(
         "goodgain validate qrels_examples/guideline/agent.run",
         "goodgain validate qrels_examples/guideline/qrels.txt",
     )
 )
 @click.argument("file", metavar="FILE")
-@labels_option
-@columns_option
-@errors_option
+@shared.labels_option
+@shared.columns_option
+@shared.errors_option
 def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
     """Read a run or qrels, and print what is in it or what is wrong with it."""
     if looks_like_qrels(Path(file), columns):
-        frame = goodgain.read_qrels(file, labels=labels, errors=errors, columns=columns).frame
+        frame = read_qrels(file, labels=labels, errors=errors, columns=columns).frame
         good = frame.filter(pl.col("relevance") >= 2).height
-        print(
-            f"{file}: qrels, {frame.get_column('query_id').n_unique()} queries, {frame.height} labels, {good} of them >= 2"
-        )
+        queries = frame.get_column("query_id").n_unique()
+        print(f"{file}: qrels, {queries} queries, {frame.height} labels, {good} of them >= 2")
         return
-    rows = goodgain.read_run(file, errors=errors, columns=columns).rows
+    rows = read_run(file, errors=errors, columns=columns).rows
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
     repeats = results.height - results.select("query_id", "doc_id").unique().height
@@ -148,40 +92,52 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     )
 
 
-@program.command(
-    epilog=make_epilog(
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
-        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
-    )
-)
-@compare_options
-@output_format_option("table", *FORMS)
-@spreadsheet_option
-@order_option
-@gaps_options
-@labels_option
-@columns_option
-@errors_option
-def compare(qrels: str, runs: tuple[str, ...], **options: Any) -> None:
-    """Compare two or more runs on any measures, with tests, and say which is better.
-
-    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
-    """
-    compare_files(qrels, runs, reading=reading_of(options), **options)
+#: Title of a table of measures, and their declarations.
+_FAMILIES = {
+    "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
+    "counts": "Counts, from the ledger",
+    "classic": ("Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)"),
+    "ranked": "Measures over one ranking that no host has; @k and rel= as above",
+    "graded": "The same where documents without a grade are known as such; @k and rel= as above",
+}
 
 
-program.add_command(evaluate)
-program.add_command(curve)
-program.add_command(pool)
-program.add_command(convert)
-program.add_command(dedup)
-program.add_command(judge)
-program.add_command(label)
-program.add_command(list_measures)
+@program.command("measures", epilog=shared.make_epilog("goodgain measures", "goodgain measures | grep lower"))
+def list_measures() -> None:
+    """List the measures that are computed here; all other measures of ir_measures can be asked for too."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = open_console(sys.stdout, width=None if sys.stdout.isatty() else 160)
+    described = list(_describe_measures())
+    for family, title in _FAMILIES.items():
+        table = Table("measure", "better", "bounds", "definition", title=title, title_justify="left")
+        for declared, details in described:
+            if declared.family == family:
+                least, most = declared.bounds
+                sentences = [f"{declared.title}: {declared.definition}", declared.remark, *details]
+                better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declared.better]
+                bounds = f"{least}..{most}" if most else f">= {least}"
+                table.add_row(*map(Text, (declared.usage, better, bounds, "; ".join(filter(None, sentences)))))
+        console.print(table)
+
+
+def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
+    """Yield the declaration of each measure, and what to know of its own parameters."""
+    for measure in MEASURES.values():
+        parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
+        yield measure.declaration, [f"{name}= says {info.desc}" for name, info in parameters.items()]
+    for declared in RANKED_MEASURES.values():
+        own = [f"{name}=" for name in declared.parameters if name != "rel"]
+        yield declared, [f"takes {', '.join(own)}"] if own else []
+
+
+for _command in (ledger, evaluate, curve, compare, pool, judge, label, convert, dedup):
+    program.add_command(_command)
 
 
 def main() -> None:
-    """Run the program. Exit status: 0 done, 2 wrong input or arguments, 3 a required line does not hold, as `run_to_end`."""
+    """Run the program, and end this process with its exit status."""
     shown: set[str] = set()
 
     def show_notice(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:

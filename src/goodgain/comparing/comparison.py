@@ -6,48 +6,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ir_measures
+import numpy as np
 import polars as pl
 
-from goodgain.batches.run_file import open_run_and_qrels
-from goodgain.comparing.bounds import Reach, add_bounds, add_bounds_of_means, find_reach
-from goodgain.comparing.caveats import Facts, list_caveats
-from goodgain.comparing.findings import Findings
-from goodgain.comparing.grids import Layout
-from goodgain.comparing.html_tables import render_html
-from goodgain.comparing.matching import (
-    add_context,
-    build_matrices,
-    keep_complete_queries,
-    tabulate_coverage,
-    tabulate_means,
-    tabulate_systems,
-    tabulate_values,
-)
-from goodgain.comparing.pairing import (
-    Matched,
-    Settings,
-    check_settings,
-    check_whole_number,
-    compare_pairs,
-    list_pairs,
-)
-from goodgain.comparing.shared_queries import SystemQueries, describe_shared_queries
-from goodgain.comparing.significance import Matrix
-from goodgain.comparing.tables import render_on_terminal, write_comparison
-from goodgain.errors import InputError, NoticesOfSystems, notice
-from goodgain.evaluation import Scores, score_run
-from goodgain.formats import Qrels
+from goodgain.comparing.comparison_notes import SystemQueries, describe_shared_queries, list_notes
+from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
+from goodgain.comparing.pairs_table import average_rows, compare_pairs
+from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
+from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.comparing.table_cells import Findings, Layout
+from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
+from goodgain.evaluation import score_run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.ranked import find_direction
+from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
-
-__all__ = ["Comparison", "compare"]
-
 
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
@@ -170,33 +149,45 @@ def compare(
     """
     runs = check_systems(systems, least=2)
     names = list(runs)
-    _check_baseline(baseline, names)
     pairs = _choose_pairs(names, baseline, against)
     settings = check_settings(seed, resamples, alpha)
     asked = _add_fixed_iterations(parse_measures(measures, rel=rel), iterations)
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores, reaches = _score_systems(
-        runs, judged, needed, asked, columns, order=order, provider=provider, bounds=bounds
-    )
+    scores: dict[str, Scores] = {}
+    reaches: dict[str, Reach] = {}
+    unasked = [measure for measure in needed if measure not in asked]
+    with NoticesOfSystems() as notices:
+        for name, run in runs.items():
+            with notices.of(name):
+                searched, of_run = open_run_and_qrels(judged, run, columns=columns)
+                scores[name] = score_run(
+                    of_run, searched, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+                )
+                if bounds:
+                    reaches[name] = find_reach(scores[name], searched, of_run, needed, order=order)
     few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})
-    full = build_matrices(scores, needed)
-    matched = {str(m): keep_complete_queries(full[str(m)], find_direction(m)) for m in asked}
-    about = tabulate_systems(scores, full)
-    means, found = tabulate_means(matched, names), add_context(compare_pairs(matched, names, pairs, settings), about)
+    values = _build_matrices(scores, needed)
+    better = {str(measure): find_direction(measure) for measure in asked}
+    complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}  # queries for which all have a value
+    matched = {name: np.ascontiguousarray(values[name][:, complete[name]]) for name in better}
+    about = _tabulate_systems(scores, values)
+    means = _tabulate_means(matched, better, names)
+    found = _add_costs(compare_pairs(matched, better, names, pairs, settings), about)
     if bounds:
         means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
-    shares = tabulate_coverage(scores)
-    notes = (*([few_shared] if few_shared else []), *_list_notes(asked, full, matched, about, shares))
+    coverage = _stack_systems({name: of.coverage for name, of in scores.items()})
+    notes = (*([few_shared] if few_shared else []), *list_notes(asked, values, about, coverage))
     for sentence in notes:
         notice(sentence)
+    tested = _stack_systems({name: of.per_query for name, of in scores.items()})
     return Comparison(
         systems=about,
-        coverage=shares,
+        coverage=coverage,
         means=means,
         pairs=found,
-        values=tabulate_values(scores, asked),
+        values=tested.filter(pl.col("measure").is_in(list(better))).select("query_id", "measure", "system", "value"),
         baseline=baseline,
         notes=notes,
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
@@ -210,20 +201,20 @@ def _list_queries(scores: Scores) -> SystemQueries:
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
     """Return the pairs (system, against) that are compared, by position."""
-    if against is None:
-        return list_pairs(len(names), None if baseline is None else names.index(baseline))
-    if against != "previous":
+    if baseline is not None and baseline not in names:
+        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+    if against not in (None, "previous"):
         raise InputError(f"against={against!r}: give 'previous', or name one system for all others with baseline=")
-    if baseline is not None:
+    if against is not None and baseline is not None:
         raise InputError(
             f"against='previous' and baseline={baseline!r} name two systems to compare with; give one of them"
         )
-    return [(system, system - 1) for system in range(1, len(names))]
-
-
-def _check_baseline(baseline: str | None, names: list[str]) -> None:
-    if baseline is not None and baseline not in names:
-        raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
+    every = range(len(names))
+    if against is not None:
+        return [(system, system - 1) for system in every[1:]]
+    if baseline is not None:
+        return [(system, names.index(baseline)) for system in every if names[system] != baseline]
+    return [(system, other) for other in every for system in every[other + 1 :]]
 
 
 def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
@@ -242,51 +233,67 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
     return parse_measures(found)
 
 
-def _score_systems(
-    runs: Mapping[str, Any],
-    qrels: Qrels,
-    measures: list[ir_measures.Measure],
-    asked: list[ir_measures.Measure],
-    columns: Columns | None,
-    *,
-    order: str,
-    provider: str | None,
-    bounds: bool,
-) -> tuple[dict[str, Scores], dict[str, Reach]]:
-    """Return the scores of each system, and with bounds what its unjudged results could add to them."""
-    unasked = [measure for measure in measures if measure not in asked]
-    scores: dict[str, Scores] = {}
-    reaches: dict[str, Reach] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in runs.items():
-            with notices.of(name):
-                searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-                scores[name] = score_run(
-                    judged,
-                    searched,
-                    measures,
-                    order=order,
-                    provider=provider,
-                    bounds=bounds,
-                    low=False,
-                    unasked=unasked,
-                )
-                if bounds:
-                    reaches[name] = find_reach(scores[name], searched, judged, measures, order=order)
-    return scores, reaches
+def _build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
+    """Return measure -> matrix: a row for each system, a column for each query that any system has a value for.
+
+    A cell is NaN where the system has no value.
+    """
+    columns = [str(k) for k in range(len(scores))]
+    numbered = zip(columns, scores.values(), strict=True)
+    long = pl.concat(of.per_query.with_columns(system=pl.lit(column)) for column, of in numbered)
+    by_measure = long.partition_by("measure", as_dict=True)
+    found: dict[str, Matrix] = {}
+    for name in map(str, measures):
+        values = by_measure.get((name,), long.clear())
+        wide = values.pivot("system", on_columns=columns, index="query_id", values="value").sort("query_id")
+        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
+    return found
 
 
-def _list_notes(
-    asked: list[ir_measures.Measure],
-    full: Mapping[str, Matrix],
-    matched: Mapping[str, Matched],
-    systems: pl.DataFrame,
-    coverage: pl.DataFrame,
-) -> tuple[str, ...]:
-    ours = [measure for measure in asked if isinstance(measure, GoodGainMeasure)]
-    left_out = {name: full[name].shape[1] - of.values.shape[1] for name, of in matched.items()}
-    lower = [str(measure) for measure in asked if find_direction(measure) == "down"]
-    return tuple(list_caveats(Facts(ours, lower, full, full[str(NumIter)], systems, coverage, left_out)))
+def _tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
+    """Return a row for each system: its queries, its cost, and the judged share of its results."""
+    signed = [of.signature for of in scores.values()]
+    results = average_rows(full[str(NumResults)])
+    counts = ("queries", "absent_from_run", "without_judgments")
+    return pl.DataFrame(
+        {
+            "system": list(scores),
+            **{name: [signature[name] for signature in signed] for name in counts},
+            "iterations": average_rows(full[str(NumIter)]),
+            "results": results,
+            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
+        },
+        schema_overrides={"coverage": pl.Float64},
+    )
+
+
+def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return the frames of all systems as one, with the name of each in its first column."""
+    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
+
+
+def _tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
+    """Return a row for each measure and system."""
+    rows = [
+        (measure, better[measure], system, mean, of.shape[1])
+        for measure, of in matched.items()
+        for system, mean in zip(names, average_rows(of), strict=True)
+    ]
+    types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
+    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
+
+
+def _add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs with low_coverage, and the difference in cost (more_iterations, more_results)."""
+    names = systems.get_column("system")
+    unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
+    iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
+    system, against = pl.col("system"), pl.col("against")
+    return pairs.with_columns(
+        low_coverage=system.replace_strict(names, unsure) | against.replace_strict(names, unsure),
+        more_iterations=system.replace_strict(names, iterations) - against.replace_strict(names, iterations),
+        more_results=system.replace_strict(names, results) - against.replace_strict(names, results),
+    )
 
 
 def _build_signature(scores: Mapping[str, Scores], settings: Settings) -> dict[str, Any]:

@@ -11,20 +11,6 @@ from goodgain.counting.ledger import Counts
 from goodgain.errors import notice
 from goodgain.formats.run import AnyRun, warn_of_missing_iterations
 
-__all__ = [
-    "COVERAGE",
-    "LOW_COVERAGE",
-    "LOW_SHARE",
-    "Coverage",
-    "combine_coverages",
-    "list_shares",
-    "measure_coverage",
-    "share_of_smaller",
-    "warn_if_few_shared",
-    "warn_if_misleading",
-    "warn_of_queries",
-]
-
 #: Judged share of unique results below which a small difference may come from the missing judgments.
 LOW_COVERAGE = 0.8
 
@@ -92,7 +78,7 @@ class Coverage(NamedTuple):
 
     @property
     def has_one_number(self) -> bool:
-        """Whether all rows of the run have one number, and not that of a first iteration."""
+        """Whether all rows of the run have one number, and it is not 1."""
         return self.lowest is not None and self.lowest == self.numbering.get_column("highest").max() != 1
 
     @property

@@ -20,8 +20,6 @@ from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occu
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
 
-__all__ = ["Counts", "count", "count_pools", "find_unit", "ledger_and_pools", "tally", "tally_first_occurrences"]
-
 #: The exponent of the smallest unit that a label can be divided by.
 _LEAST_EXPONENT = -1000
 
@@ -63,30 +61,31 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
     """
     judged = collect(nw.from_native(qrels).select("query_id", "doc_id", "relevance"))
     judgments = number_judgments(judged if labels is None else _keep_largest_label(judged))
-    return ledger_and_pools(tally(run, qrels, rels=rels, labels=labels), count_pools(judgments, rels=rels), rels=rels)
+    if isinstance(run, pl.DataFrame) and labels is None:
+        firsts, unit = find_first_occurrences(run), find_unit(judgments.labels.get_column("relevance"))
+        tallied = tally_first_occurrences(firsts, judgments.look_up(firsts), rels=rels, unit=unit).sort(
+            "query_id", "iteration"
+        )
+    else:
+        tallied = tally(run, qrels, rels=rels, labels=labels)
+    return ledger_and_pools(tallied, count_pools(judgments, rels=rels), rels=rels)
 
 
 def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count per query and iteration number, with the numbers of the run: the half of `count` that touches its rows.
+    """Count per query and iteration number, with the numbers of the run, wherever its rows are.
 
     Runs without a common query can be tallied one by one: their tallies, concatenated, are the tally of all.
 
     Returns:
         query_id, iteration (as it stands in the run), R, UR, Unjudged, and GR and G with the position of a threshold.
     """
-    if isinstance(run, pl.DataFrame) and labels is None:
-        found, judgments = find_first_occurrences(run), number_judgments(collect(nw.from_native(qrels)))
-        unit = find_unit(judgments.labels.get_column("relevance"))
-        tallied = tally_first_occurrences(found, judgments.look_up(found), rels=rels, unit=unit)
-        return tallied.sort("query_id", "iteration")
     rows = to_lazy(nw.from_native(run))
+    judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
+    labelled = _add_labels(find_first_rows(rows, nw.col("iteration").min()), judgments, labels)
     is_result = nw.col("doc_id") != EMPTY_DOC
     returned = (
         rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
     )
-    firsts = find_first_rows(rows, nw.col("iteration").min())
-    judgments = nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64))
-    labelled = _add_labels(firsts, move_to_engine(rows, judgments), labels)
     label = nw.col("relevance")
     unit = find_unit(_labels_in_memory(qrels))
     whole = _cut_at_unit(label, unit)
@@ -127,6 +126,21 @@ def tally_first_occurrences(
     return firsts.iterations.select(
         query_id, "iteration", "R", **{name: pl.Series(column) for name, column in columns.items()}
     )
+
+
+def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
+    """Return the label of each first occurrence: that of its iteration, else that of any; null where it has neither.
+
+    Args:
+        firsts: query_id, doc_id, iteration.
+        qrels: query_id, doc_id, relevance, iteration (null for any).
+    """
+    document = ["query_id", "doc_id"]
+    of_iteration = qrels.filter(pl.col("iteration").is_not_null()).select(*document, "iteration", "relevance")
+    of_any = qrels.filter(pl.col("iteration").is_null()).select(*document, of_any="relevance")
+    found = firsts.join(of_iteration, on=[*document, "iteration"], how="left", maintain_order="left")
+    found = found.join(of_any, on=document, how="left", maintain_order="left")
+    return found.select(pl.coalesce("relevance", "of_any").cast(pl.Float64).alias("relevance")).to_series()
 
 
 def _add_up_good(

@@ -1,10 +1,9 @@
 """Two-phase deduplication: which results of a query are the same document, and why."""
 
-from goodgain.dedup.agreement import Agreement
 from goodgain.dedup.candidates import SkippedPairs
 from goodgain.dedup.deduplication import Deduplication, deduplicate
 from goodgain.dedup.explanation import Explanation
-from goodgain.dedup.summary import Summary
+from goodgain.dedup.summary_and_agreement import Agreement, Summary
 from goodgain.dedup.urls import normalise_url
 
 __all__ = ["Agreement", "Deduplication", "Explanation", "SkippedPairs", "Summary", "deduplicate", "normalise_url"]

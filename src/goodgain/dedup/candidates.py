@@ -1,17 +1,71 @@
-"""Phase 1, second half: forms candidate pairs of records that share a key, with a bound on the pairs of one key."""
+"""Phase 1: gives each record keys, and forms candidate pairs of records that share one, with a bound on the pairs of a key."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from goodgain.dedup.keys import STRONG_KINDS, Policy
-from goodgain.dedup.records import Records
-from goodgain.dedup.types import TYPES
+from goodgain.dedup.document_types import NAMED_BY_URL, TYPES, list_comparable_types
+from goodgain.dedup.normalisation import SEVERAL, text_length
+from goodgain.dedup.records import MIN_SNIPPET, Records, has_item_id
 
-__all__ = ["SkippedPairs", "form_pairs"]
+Policy = Literal["standard", "id", "strict", "content"]
+
+#: Shorter titles (`Home`, `Login`) are shared by pages that have nothing in common.
+_MIN_TITLE = 12
+#: The characters of a snippet that make a key: engines that cut snippets at different lengths agree on the beginning.
+_SNIPPET_START = 500
+#: Kinds of key that nearly prove sameness: however many records share one, each is compared with a neighbour.
+_STRONG_KINDS = ("id", "doc_id", "url")
+
+
+def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
+    """Return kind, key (a hash with scope and kind) and record, for each key that at least two records share."""
+    found = []
+    for kind, name, condition, value in _list_keys(records, policy):
+        has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
+        if kind == "id":  # each value of an id is a key
+            has = has.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
+        key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
+        found.append(has.select(kind=pl.lit(kind), key=key, record=pl.col("record")))
+    keys = pl.concat(pl.collect_all(found))
+    return keys.filter(keys["key"].is_duplicated())
+
+
+def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
+    """Yield kind and name of each sort of key, the condition for records to have it, and its value."""
+    ids: dict[str, list[str]] = {}  # item id -> the types of results that are compared by it
+    fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the same; types with the same fields share keys
+    for name in TYPES:
+        for row in list_comparable_types(name):
+            for item_id in row.item_ids:
+                ids.setdefault(item_id, []).append(name)
+            for key in row.further_keys:
+                fields.setdefault(key, []).append(name)
+    for item_id, types in ids.items():
+        if item_id in records.attributes:
+            yield "id", item_id, pl.col("type").is_in(types), pl.col(item_id)
+    has_own_id = has_item_id(records.attributes, lambda name: (TYPES[name],))
+    yield "doc_id", "", pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued")), pl.col("doc_id")
+    # All messages found in a mail or chat application have the URL of its start page.
+    yield "url", "", pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start"), pl.col("page")
+    if policy == "id":
+        return
+    snippet_start = pl.col("snippet").str.head(_SNIPPET_START)
+    yield "text", "", pl.col("snippet_length") >= MIN_SNIPPET, snippet_start
+    yield "title", "", text_length(pl.col("title")) >= _MIN_TITLE, pl.col("title")
+    for key, types in fields.items():
+        # A parent is known by its doc_id or its URL, and each makes a key.
+        for parent in ("parent", "page") if "parent" in key else ("",):
+            names = [parent if name == "parent" else name for name in key]
+            if set(names) <= {*records.attributes, "title", "snippet", "page"}:
+                value = pl.struct(snippet_start if name == "snippet" else name for name in names)
+                has_all = pl.all_horizontal(pl.col(names).is_not_null())
+                yield "fields", "+".join(names), pl.col("type").is_in(types) & has_all, value
 
 
 @dataclass(frozen=True)
@@ -62,12 +116,9 @@ def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.Da
     """
     if policy != "standard":
         return keys.with_columns(settled=pl.lit(False))
-    named = [name for name, row in TYPES.items() if row.url == "item"]
-    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(named)).to_series()
+    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
     decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
-    return keys.with_columns(settled=by_url.gather(keys["record"])).with_columns(
-        settled=pl.col("settled") & ~pl.col("kind").is_in(decides_first)
-    )
+    return keys.with_columns(settled=by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first))
 
 
 def _pair_all(members: pl.DataFrame) -> pl.DataFrame:
@@ -89,7 +140,7 @@ def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[
     # If all records are open, each pair is formed twice, once from either side, and costs only one comparison.
     sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
     reach = limit // (pl.col("open") * sides)
-    strong = pl.col("kind").is_in(STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
+    strong = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
     reach = pl.when(strong).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
     spans = (
         members.filter(~pl.col("settled"))

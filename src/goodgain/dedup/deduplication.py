@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import narwhals as nw
-import numpy as np
 import polars as pl
 from narwhals.typing import IntoFrame
 
-from goodgain.dedup.agreement import Agreement, score_agreement
-from goodgain.dedup.candidates import SkippedPairs, form_pairs
+from goodgain.dedup.candidates import Policy, form_pairs, make_keys
+from goodgain.dedup.earlier_documents import add_earlier_rows, keep_earlier_documents
 from goodgain.dedup.explanation import Explanation, explain
-from goodgain.dedup.groups import Groups, group_records
-from goodgain.dedup.joining import add_earlier_rows, keep_earlier_documents
-from goodgain.dedup.keys import Policy, make_keys
-from goodgain.dedup.naming import name_documents
-from goodgain.dedup.records import Level, Records, collapse_rows, make_comparable
-from goodgain.dedup.rows import OF_RUNS, RUN_ORDER, SCOPES, has_only_ids, read_rows
-from goodgain.dedup.summary import Summary, count_rules
-from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, Verdicts, verify
+from goodgain.dedup.groups_and_names import group_records, name_documents
+from goodgain.dedup.records import (
+    OF_RUNS,
+    RUN_ORDER,
+    SCOPES,
+    Level,
+    Records,
+    collapse_rows,
+    has_only_ids,
+    make_comparable,
+    read_rows,
+)
+from goodgain.dedup.rules import RULE_NAMES, Verdicts, verify, verify_rows
+from goodgain.dedup.summary_and_agreement import Agreement, Summary, count_rules, score_agreement
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 
-__all__ = ["Deduplication", "deduplicate"]
-
-#: Equal rows are as sure as fields whose weights reach the threshold.
-_IDENTICAL_CONFIDENCE = 1.0
 _ADDED_COLUMNS = ("document", "duplicate_of", "rule", "confidence")
 
 
@@ -117,47 +118,41 @@ def deduplicate(
     if earlier is not None:
         whole, known = add_earlier_rows(frame, earlier)
     trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
-    rows = read_rows(whole, across)
-    records = _mark_apart(collapse_rows(make_comparable(rows, trusted=trusted, level=level), trusted=trusted), policy)
+    rows, attributes = read_rows(whole, across)
+    comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
+    records = _mark_apart(collapse_rows(comparable, trusted=trusted), policy)
 
     pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
     verdicts = verify(records, pairs["left"].to_numpy(), pairs["right"].to_numpy(), policy)
-    groups = group_records(records, pairs, verdicts, policy, pairs_a_key)
-    documents = _find_documents(rows, records, pl.Series(groups.of_record, dtype=pl.Int64))
+    groups, refused, mixed = group_records(records, pairs, verdicts, policy, pairs_a_key)
+    documents = _find_documents(rows, records, groups)
     bridges = 0
     if earlier is not None:
         documents, bridges = keep_earlier_documents(documents, known, pairs, verdicts)
         documents = documents.with_columns(pl.col("row") - len(known))
-    documents = _add_rules(_add_firsts(documents), records, pairs, verdicts, policy)
+    documents = _add_rules(documents, records, pairs, verdicts, policy)
 
     rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
     rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
     rows = rows.join(documents.select("row", *_ADDED_COLUMNS), on="row", how="left", maintain_order="left")
-    summary = _summarise(documents, records, pairs, verdicts, groups, [*skipped, *groups.skipped], known, bridges)
-    _give_notices(summary)
-    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
-    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
-
-
-def _summarise(
-    documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, groups: Groups,
-    skipped: list[SkippedPairs], known: pl.Series, bridges: int,
-) -> Summary:  # fmt: skip
     same, different, undecided = count_rules(verdicts)
-    return Summary(
+    summary = Summary(
         results=documents.height,
         documents=documents.select("scope", "document").n_unique(),
-        duplicates=len(documents) - documents["duplicate_of"].null_count(),
+        duplicates=documents["duplicate_of"].count(),
         records=records.frame.height,
         pairs=pairs.height,
         same=same,
         different=different,
         undecided=undecided,
-        refused=groups.refused,
-        skipped=skipped,
+        refused=refused,
+        skipped=[*skipped, *mixed],
         earlier=len(known),
         bridges=bridges,
     )
+    _give_notices(summary)
+    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
+    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
 
 
 def _give_notices(summary: Summary) -> None:
@@ -188,8 +183,7 @@ def _mark_apart(records: Records, policy: Policy) -> Records:
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
     same = verify(records, doubtful, doubtful, policy).same
     apart = pl.Series(doubtful[~same], dtype=pl.UInt32)
-    frame = records.frame.with_columns(apart=pl.col("record").is_in(apart.implode()))
-    return Records(frame, records.of_row, records.attributes, records.trusted)
+    return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
 
 
 def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> pl.DataFrame:
@@ -199,31 +193,20 @@ def _find_documents(rows: pl.DataFrame, records: Records, groups: pl.Series) -> 
     return found.with_columns(document=name_documents(records, groups, found))
 
 
-def _add_firsts(found: pl.DataFrame) -> pl.DataFrame:
-    """Add to each row the first row and record of its document in the same run, and the former as `duplicate_of`."""
-    first = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
-    return found.with_columns(first).with_columns(
-        duplicate_of=pl.when(pl.col("row") != pl.col("first_row")).then(pl.col("first_row").cast(pl.Int64))
-    )
-
-
 def _add_rules(
     found: pl.DataFrame, records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy
 ) -> pl.DataFrame:
-    """Add to each repeat the rule by which it is the same as its first occurrence, and the confidence.
+    """Add to each repeat its first occurrence in the same run, the rule by which the two are the same, and the confidence.
 
     If no rule joins the two directly, it is the rule that joins the repeat to another result with the most confidence.
     """
-    ties = found.filter(pl.col("duplicate_of").is_not_null()).select(
-        "first_record", "record", left=pl.min_horizontal("first_record", "record"),
-        right=pl.max_horizontal("first_record", "record"),
-    ).unique()  # fmt: skip
-    direct_verdicts = verify(records, ties["left"].to_numpy(), ties["right"].to_numpy(), policy)
-    alike = (ties["left"] == ties["right"]).to_numpy() & ~direct_verdicts.same
-    rule = np.where(alike, IDENTICAL, direct_verdicts.rule)
-    sure = np.where(alike, _IDENTICAL_CONFIDENCE, direct_verdicts.confidence)
-    direct = direct_verdicts.same | alike
-    ties = ties.with_columns(rule=pl.Series(rule, dtype=pl.UInt8), confidence=pl.Series(sure)).filter(direct)
+    firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
+    found = found.with_columns(firsts)
+    repeat = pl.col("row") != pl.col("first_row")
+    found = found.with_columns(duplicate_of=pl.when(repeat).then(pl.col("first_row").cast(pl.Int64)))
+    ties = found.filter(repeat).select("first_record", "record").unique()
+    direct = verify_rows(records, ties["first_record"].to_numpy(), ties["record"].to_numpy(), policy)
+    ties = ties.with_columns(rule=pl.Series(direct.rule), confidence=pl.Series(direct.confidence)).filter(direct.same)
 
     edges = pairs.with_columns(rule=pl.Series(verdicts.rule), confidence=pl.Series(verdicts.confidence))
     edges = edges.filter(verdicts.same)
@@ -231,7 +214,6 @@ def _add_rules(
     strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
     found = found.join(ties, on=["first_record", "record"], how="left", maintain_order="left")
     found = found.join(strongest, on="record", how="left", suffix="_tie", maintain_order="left")
-    repeat = pl.col("duplicate_of").is_not_null()
     names = dict(enumerate(RULE_NAMES))
     rule_name = pl.coalesce("rule", "rule_tie").replace_strict(names, return_dtype=pl.String)
     return found.with_columns(

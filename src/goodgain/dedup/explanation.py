@@ -7,14 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from goodgain.dedup.evidence import Evidence
-from goodgain.dedup.keys import Policy
+from goodgain.dedup.candidates import Policy
 from goodgain.dedup.records import Records
-from goodgain.dedup.types import GENERIC, find_pair_type
-from goodgain.dedup.verify import IDENTICAL, RULE_NAMES, verify
+from goodgain.dedup.rules import RULE_NAMES, split_by_type, verify_rows
 from goodgain.errors import InputError
-
-__all__ = ["Explanation", "explain"]
 
 #: A document with many results has millions of pairs; nobody reads more than these.
 _MAX_PAIRS = 10_000
@@ -67,14 +63,8 @@ def explain(
         pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
     pairs = pairs.sort("row", "row_b")
     shown = pairs.head(_MAX_PAIRS)
-    results = first if other is None else pl.concat([first, second])
-    return Explanation(
-        document,
-        other,
-        results.select("row", "query_id", "system", "document"),
-        _explain_pairs(shown, records, policy),
-        pairs.height - shown.height,
-    )
+    results = (first if other is None else pl.concat([first, second])).select("row", "query_id", "system", "document")
+    return Explanation(document, other, results, _explain_pairs(shown, records, policy), pairs.height - shown.height)
 
 
 def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
@@ -86,36 +76,23 @@ def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> 
 
 
 def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    left = pairs.select(pl.min_horizontal("record", "record_b")).to_series().to_numpy()
-    right = pairs.select(pl.max_horizontal("record", "record_b")).to_series().to_numpy()
-    verdicts = verify(records, left, right, policy)
-    apart = records.frame["apart"].to_numpy()
-    alike = (left == right) & ~verdicts.same & ~apart[left]
-    types, agreed, differed = _compare_fields(records, left, right)
+    left, right = pairs["record"].to_numpy(), pairs["record_b"].to_numpy()
+    verdicts = verify_rows(records, left, right, policy)
+    types = np.full(len(left), "incompatible", dtype=np.object_)
+    fields: tuple[list[list[str]], list[list[str]]] = ([[] for _ in left], [[] for _ in left])  # agreed, differed
+    for places, evidence in split_by_type(records, left, right):
+        kind = evidence.kind
+        for name in dict.fromkeys(("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")):
+            for names, mask in zip(fields, evidence.compare(name), strict=True):
+                for place in places[mask].tolist():
+                    names[place].append(name)
+        if evidence.compatible:
+            types[places] = kind.name
     return pairs.select("query_id", "row", other_row="row_b").with_columns(
-        same=pl.Series(verdicts.same | alike),
-        rule=pl.Series([RULE_NAMES[place] for place in np.where(alike, IDENTICAL, verdicts.rule)], dtype=pl.String),
-        confidence=pl.Series(np.where(alike, 1.0, verdicts.confidence)),
-        type=pl.Series(types, dtype=pl.String),
-        agreed=pl.Series(agreed, dtype=pl.List(pl.String)),
-        differed=pl.Series(differed, dtype=pl.List(pl.String)),
+        same=pl.Series(verdicts.same),
+        rule=pl.Series([RULE_NAMES[place] for place in verdicts.rule.tolist()], dtype=pl.String),
+        confidence=pl.Series(verdicts.confidence),
+        type=pl.Series(types.tolist(), dtype=pl.String),
+        agreed=pl.Series(fields[0], dtype=pl.List(pl.String)),
+        differed=pl.Series(fields[1], dtype=pl.List(pl.String)),
     )
-
-
-def _compare_fields(
-    records: Records, left: np.ndarray, right: np.ndarray
-) -> tuple[list[str], list[list[str]], list[list[str]]]:
-    """Return for each pair the type it is compared as, the names of fields that agree, and those that differ."""
-    types, agreed, differed = [], [], []
-    kinds = records.frame["type"]
-    for one, two in zip(left.tolist(), right.tolist(), strict=True):
-        kind = find_pair_type(kinds[one], kinds[two])
-        evidence = Evidence(
-            records, kind or GENERIC, kind is not None, np.array([one], np.uint32), np.array([two], np.uint32)
-        )
-        looked_at = ("doc_id", "url", *evidence.kind.item_ids, *evidence.kind.reject, *evidence.kind.weights, "title")
-        compared = {name: evidence.compare(name) for name in dict.fromkeys(looked_at)}
-        types.append(kind.name if kind else "incompatible")
-        agreed.append([name for name, (yes, _) in compared.items() if yes[0]])
-        differed.append([name for name, (_, no) in compared.items() if no[0]])
-    return types, agreed, differed

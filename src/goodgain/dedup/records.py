@@ -1,28 +1,59 @@
-"""Makes rows comparable, and collapses equal rows into one record, so that they are compared only once."""
+"""Reads the rows of a results frame, makes them comparable, and collapses equal rows into one record."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goodgain.dedup.attributes import USED_NAMES, read_attributes
-from goodgain.dedup.texts import normalise_texts, text_length
-from goodgain.dedup.types import GENERIC, PARENT, TYPES, canonical_name, list_comparable_types
+from goodgain.dedup.document_types import (
+    GENERIC,
+    NAMED_BY_URL,
+    PARENT,
+    TYPES,
+    DocumentType,
+    canonical_name,
+    list_comparable_types,
+)
+from goodgain.dedup.normalisation import SEVERAL, normalise_ids, normalise_texts, normalise_values, text_length
 from goodgain.dedup.urls import parse_url
-from goodgain.dedup.values import normalise_ids
-
-__all__ = ["MIN_SNIPPET", "Level", "Records", "collapse_rows", "make_comparable"]
+from goodgain.errors import InputError
+from goodgain.schema import BLANKS, EMPTY_DOC
 
 Level = Literal["passage", "document"]
 
+#: What keeps results apart unless `across` names it; a run frame has its system in `tag`.
+SCOPES = ("query_id", "system")
+#: The columns that tell runs of a query apart: a system may have several runs of it.
+OF_RUNS = ("query_id", "system", "replicate")
+#: The columns for the place of a result in a run, from the widest to the narrowest.
+RUN_ORDER = ("turn", "iteration", "search", "rank")
+_TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
+_EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
+
 #: A snippet of this many characters is long enough to recognise a text by it.
 MIN_SNIPPET = 50
-_URL_FORMS = ("url", "page", "item", "choice", "beyond_start")
-_NO_URL = (None,) * len(_URL_FORMS)
+_URL_FORMS = {"url": pl.String, "page": pl.String, "item": pl.String, "choice": pl.String, "beyond_start": pl.Boolean}
+_ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
+
+#: The ids and fields of rows.
+_NO_PAIRS = pl.DataFrame(schema={"row": pl.get_index_type(), "name": pl.String, "value": pl.String})
+
+#: The names that are item ids of some type.
+ITEM_IDS = tuple(dict.fromkeys(name for row in TYPES.values() for name in row.item_ids))
+
+#: All names of ids and fields that some type uses; title and snippet have columns of their own.
+USED_NAMES = frozenset(
+    name
+    for row in TYPES.values()
+    for names in (row.item_ids, (row.title, "parent_url"), row.required, row.reject, row.weights, *row.further_keys)
+    for name in names
+) - {"title", "snippet"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +81,88 @@ class Records:
         return self._codes[names]
 
 
-def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
+def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
+    """Return whether a frame identifies documents by doc_id alone, as a run does."""
+    return "doc_id" in frame.columns and not {*frame.columns} & {*_EVIDENCE_COLUMNS, "type"}
+
+
+def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read two frames: row, scope, query_id, system, replicate, place in the run, texts; and row, name, value of ids and fields.
+
+    `scope` numbers the sets of rows that are deduplicated together; it is null where the row has no result.
+    """
+    found = set(frame.columns)
+    if "query_id" not in found:
+        raise InputError(
+            f"No column query_id in the results, only {', '.join(sorted(map(str, found))) or 'none'}: name it so."
+        )
+    if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
+        raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
+    wanted = [name for name in (*OF_RUNS, *RUN_ORDER, *_TEXT_COLUMNS, "ids", "fields") if name in found]
+    if "system" not in found and "tag" in found:
+        frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]
+    given = frame.select(wanted).to_polars().with_row_index("row")
+    if "iteration" in found and given.schema["iteration"].is_float():
+        # null stays: it means that there is no iteration; of NaN and inf the remainder is NaN, which is not 0
+        broken = given.filter(((pl.col("iteration") % 1) == 0).not_())
+        if broken.height:
+            raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
+    pairs = pl.concat([_list_pairs(given, name) for name in ("ids", "fields") if name in found] or [_NO_PAIRS])
+    rows = _fill_columns(given)
+    if rows["query_id"].null_count():
+        place = rows["query_id"].is_null().arg_max()
+        raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
+    # In a run, a doc_id `-` or null means that nothing was found; in results, rank 0 means it.
+    has_text = pl.any_horizontal(pl.col("doc_id", "url", "title", "snippet").is_not_null())
+    is_result = has_text | pl.col("row").is_in(pairs["row"].unique().implode())
+    if not has_only_ids(frame):
+        is_result = is_result | (pl.col("rank") > 0).fill_null(False)
+    rows = _number_scopes(rows, [name for name in SCOPES if name not in across])
+    return rows.with_columns(scope=pl.when(is_result).then("scope")), pairs
+
+
+def _number_scopes(rows: pl.DataFrame, apart: list[str]) -> pl.DataFrame:
+    if not apart:
+        return rows.with_columns(scope=pl.lit(0, pl.UInt32))
+    scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
+    return rows.join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
+    """Return row, name and value of each pair in a column of ids or fields, which holds lists of pairs or structs."""
+    kind = rows.schema[bag]
+    if kind in (pl.Null, pl.List(pl.Null), pl.Struct([])):
+        return _NO_PAIRS
+    bags = rows.select("row", bag).filter(pl.col(bag).is_not_null())
+    if isinstance(kind, pl.Struct):
+        wide = bags.select("row", pl.col(bag).struct.unnest().cast(pl.String))
+        long = wide.unpivot(index="row", variable_name="name", value_name="value").drop_nulls("value")
+    elif isinstance(kind, pl.List) and {"name", "value"} <= {part.name for part in getattr(kind.inner, "fields", ())}:
+        filled = bags.filter(pl.col(bag).list.len() > 0)
+        long = filled.explode(bag).select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
+    else:
+        raise InputError(
+            f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or one struct a row."
+        )
+    return long.select(_NO_PAIRS.columns)
+
+
+def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
+    lacking = {*OF_RUNS, *_TEXT_COLUMNS, *RUN_ORDER} - {*rows.columns}
+    rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
+    texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
+    doc_id = pl.col("doc_id").cast(pl.String).str.strip_chars(BLANKS)
+    return rows.select(
+        "row",
+        pl.col(OF_RUNS).cast(pl.String),
+        pl.when(~doc_id.is_in(["", EMPTY_DOC])).then(doc_id),
+        pl.when(texts.str.contains(r"\S")).then(texts),
+        pl.col(RUN_ORDER).cast(pl.Float64, strict=False),
+    )
+
+
+def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
     """Return the rows with normalised texts, ids and URLs, and with a column for each id and field in use."""
     names = rows["type"].unique().drop_nulls()
     known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
@@ -59,80 +171,33 @@ def make_comparable(rows: pl.DataFrame, *, trusted: bool, level: Level) -> pl.Da
         title=normalise_texts(rows["title"]),
         snippet=normalise_texts(rows["snippet"]),
     )
-    for columns in read_attributes(rows):
+    for columns in _read_attributes(pairs.drop_nulls()):
         made = made.join(columns, on="row", how="left", maintain_order="left")
     made = _fill_parents(_fill_titles(made), level)
     made = pl.concat([made, _parse_urls(made["raw_url"])], how="horizontal").drop("raw_url", "parent_url")
     return made if trusted else made.with_columns(doc_id=normalise_ids(made["doc_id"]))
 
 
-def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
-    """Collapse equal rows into one record."""
-    attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
-    # Equal in all of these, two rows cannot be told apart. Sorted, records do not depend on the order of the rows.
-    identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
-    ordered = (
-        rows.filter(pl.col("scope").is_not_null())
-        .sort(identity)
-        .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
-    )
-    frame = ordered.group_by("record", maintain_order=True).agg(
-        pl.col(*identity, "page", "choice", "beyond_start").first(),
-        pl.col("url").min(),
-        pl.len().alias("rows"),
-    )
-    names = {
-        raw: [name for row in list_comparable_types(raw) for name in row.item_ids if name in attributes]
-        for raw in TYPES
-    }
-    has_item_id = pl.any_horizontal(
-        pl.lit(False),
-        *(
-            (pl.col("type") == kind) & pl.any_horizontal(pl.col(ids).is_not_null())
-            for kind, ids in names.items()
-            if ids
-        ),
-    )
-    frame = frame.with_columns(snippet_length=text_length(pl.col("snippet"))).with_columns(
-        # Records with too little content to recognise them by; equal ones are not taken for one document.
-        vague=~(
-            has_item_id
-            | pl.col("doc_id").is_not_null()
-            | pl.col("item").is_not_null()
-            | (pl.col("snippet_length") >= MIN_SNIPPET)
-        )
-    )
-    frame = frame.with_columns(reissued=_is_reissued(attributes))
-    of_row = (
-        rows.select("row")
-        .join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")["record"]
-    )  # fmt: skip
-    return Records(frame, of_row, attributes, trusted)
-
-
-def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return whether a doc_id was given to different documents, as by a search that numbers its results 1, 2, 3.
-
-    Their item ids, pages, or fields that a document has one of, are different. Such a doc_id is not evidence.
-    """
-    rows = TYPES.values()
-    one_each = {name for row in rows for name in (*row.item_ids, *row.reject) if name not in row.lenient_ids}
-    named = pl.col("type").is_in([row.name for row in rows if row.url == "item"])
-    kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
-    distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
-    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
-    return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
+def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return two frames: the ids and fields that some type uses, a column each, and all others in a column `rest`."""
+    names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
+    pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
+    # A parent given by its URL is compared as a URL.
+    is_parent_url = (pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS)
+    pairs = pairs.with_columns(name=pl.when(is_parent_url).then(pl.lit("parent_url")).otherwise("name"))
+    pairs = pairs.with_columns(value=normalise_values(pairs["name"], pairs["value"])).drop_nulls().unique()
+    used = pl.col("name").is_in(USED_NAMES)
+    values = pairs.filter(used).group_by("row", "name").agg(pl.col("value").sort().str.join(SEVERAL))
+    columns = values.pivot("name", index="row", values="value", on_columns=values["name"].unique().sort())
+    rest = pairs.filter(~used).select("row", pair=pl.col("name") + "=" + pl.col("value"))
+    return columns, rest.group_by("row").agg(rest=pl.col("pair").sort().str.join(SEVERAL))
 
 
 def _parse_urls(urls: pl.Series) -> pl.DataFrame:
     unique = urls.unique().drop_nulls()
-    found = [parse_url(url) or _NO_URL for url in unique.to_list()]
-    columns = zip(*found, strict=True) if found else [()] * len(_URL_FORMS)
-    forms = {
-        name: pl.Series(column, dtype=pl.Boolean if name == "beyond_start" else pl.String)
-        for name, column in zip(_URL_FORMS, columns, strict=True)
-    }
-    parsed = pl.DataFrame({"raw": unique, **forms})
+    none = [None] * len(_URL_FORMS)
+    forms = [(url, *(parse_url(url) or none)) for url in unique.to_list()]
+    parsed = pl.DataFrame(forms, schema={"raw": pl.String, **_URL_FORMS}, orient="row")
     return urls.to_frame("raw").join(parsed, on="raw", how="left", maintain_order="left").drop("raw")
 
 
@@ -160,3 +225,50 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
             **{name: pl.when(~passage).then(name) for name in ("snippet", "rest", "chunk_id", "offset", "chunk")},
         )
     return rows
+
+
+def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
+    """Collapse equal rows into one record."""
+    attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
+    # Equal in all of these, two rows cannot be told apart. Sorted, records do not depend on the order of the rows.
+    identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
+    ordered = (
+        rows.filter(pl.col("scope").is_not_null())
+        .sort(identity)
+        .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
+    )
+    frame = ordered.group_by("record", maintain_order=True).agg(
+        pl.col(*identity, "page", "choice", "beyond_start").first(),
+        pl.col("url").min(),
+        pl.len().alias("rows"),
+        snippet_length=text_length(pl.col("snippet").first()),
+    )
+    # Records with too little content to recognise them by: equal ones are not taken for one document.
+    is_known = has_item_id(attributes, list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
+    vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
+    frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
+    of_row = rows.select("row").join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")
+    return Records(frame, of_row["record"], attributes, trusted)
+
+
+def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
+    """Return whether a record has an item id of one of the types that are listed for its own."""
+    found = pl.lit(False)
+    for kind in TYPES:
+        names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
+        if names:
+            found = found | ((pl.col("type") == kind) & pl.any_horizontal(pl.col(names).is_not_null()))
+    return found
+
+
+def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
+    """Return whether a doc_id was given to different documents, as by a search that numbers its results 1, 2, 3.
+
+    Their item ids, pages, or fields that a document has one of, are different. Such a doc_id is not evidence.
+    """
+    one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
+    named = pl.col("type").is_in(NAMED_BY_URL)
+    kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
+    distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
+    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
+    return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)

@@ -1,23 +1,17 @@
-"""Normalises URLs, and splits them into the page and the content that the query selects."""
+"""Normalises URLs, and splits them into the page and the content that the query selects.
+
+The tables say which parameters select a page and which only track its visitor.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
-from goodgain.dedup.parameters import (
-    INDEX_NAMES,
-    NO_ADDRESS,
-    PAGE_NUMBERS,
-    SELECTING,
-    START_PAGES,
-    VIEW_LABELS,
-    is_tracking,
-)
-
-__all__ = ["Url", "has_other_choice", "normalise_url", "parse_url"]
+import polars as pl
 
 
 class Url(NamedTuple):
@@ -37,6 +31,46 @@ class Url(NamedTuple):
     choice: str
     beyond_start: bool
 
+
+#: Parameters that identify the visitor or the referring page, and never select content.
+_TRACKING = frozenset(
+    """
+    gclid gclsrc dclid wbraid gbraid fbclid msclkid yclid ysclid twclid ttclid li_fat_id igshid igsh epik rdt_cid
+    srsltid mc_cid mc_eid mkt_tok ref_src ref_url _ga _gl _gac _hsenc _hsmi __hstc __hssc __hsfp hsctatracking
+    vero_id vero_conv oly_enc_id oly_anon_id wt_mc wt.mc_id s_cid cmpid zanpid spm trk trkcampaign rb_clickid
+    __s _openstat _branch_match_id ga_source ga_medium ga_campaign ga_term ga_content click_id clickid
+    jsessionid phpsessid sessionid session_id aspsessionid cfid cftoken zenid oscsid
+    """.split()  # noqa: SIM905 - a table of words reads better as text
+)
+_TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "aspsessionid", "ml_subscriber")
+
+#: Names that hold a session in one site and an article in another: a session only if the value is a token.
+_SESSION_IF_TOKEN = frozenset({"sid", "session", "s", "token", "sess"})
+_TOKEN = re.compile(r"(?=.*\d)(?:[0-9A-Za-z_-]{16,}|(?=.*[A-Za-z])[0-9A-Za-z]{8,})")
+
+#: Parameters that select content: two values are two pages.
+_SELECTING = frozenset(
+    """
+    id p page v article item doc q lang version
+    article_id articleid aid post post_id pid story story_id news newsid item_id itemid product product_id productid
+    sku isbn asin doc_id docid document file filename path title section chapter part pageno page_id pageid paged pg
+    offset start date year month locale hl language l ver rev revision oldid curid diff action query search s keyword
+    cat category tag topic t_id thread threadid tid showtopic showthread msg message user username profile event
+    event_id eventid video video_id videoid entry entry_id node nid key record recordid
+    """.split()  # noqa: SIM905 - a table of words reads better as text
+)
+#: Of these, the numbers of pages: absent and 1 are the same page.
+_PAGE_NUMBERS = ("p", "page")
+
+#: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
+_VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
+_INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
+
+#: Paths that are a site's or an application's first page, whatever is shown on it.
+_START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})
+
+#: Schemes of URLs that hold content or code, or belong to one browser, instead of naming a page.
+_NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view-source", "chrome"})
 
 _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 #: Nearly all URLs match this, and need no change but to their parameters.
@@ -83,7 +117,7 @@ def parse_url(url: str) -> Url | None:
         fragment = ""
     else:
         scheme, netloc, path, query, fragment = _split_url(url)
-        if scheme in NO_ADDRESS:
+        if scheme in _NO_ADDRESS:
             return None
         path = _normalise_path(path)
     try:
@@ -115,23 +149,30 @@ def parse_url(url: str) -> Url | None:
     start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
     normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
     item, choice = _make_item(page, parameters) if parameters else (page, "")
-    return Url(normalised, page, item, choice, own_path not in START_PAGES)
+    return Url(normalised, page, item, choice, own_path not in _START_PAGES)
+
+
+def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
+    """Yield query, unjudged URL and judged URL where the two are one page: deduplication joins them by their URL alone.
+
+    Args:
+        unjudged, judged: query_id and doc_id, a URL.
+    """
+    known: dict[tuple[str, str], str] = {}
+    for query_id, url in judged.iter_rows():
+        if (parsed := parse_url(url)) is not None:
+            known.setdefault((query_id, parsed.item), url)
+    for query_id, url in unjudged.iter_rows():
+        if (parsed := parse_url(url)) is not None and (query_id, parsed.item) in known:
+            yield query_id, url, known[query_id, parsed.item]
 
 
 def has_other_choice(first: str, second: str) -> bool:
     """Return whether two `choice`s select different content: a shared parameter or the page number differs."""
-    one, two = _parse_choice(first), _parse_choice(second)
-    if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in PAGE_NUMBERS):
+    one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
+    if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in _PAGE_NUMBERS):
         return True
     return any(one[name] != two[name] for name in one.keys() & two.keys())
-
-
-def _parse_choice(choice: str) -> dict[str, list[str]]:
-    values: dict[str, list[str]] = {}
-    for part in choice.split("&") if choice else ():
-        name, _, value = part.partition("=")
-        values.setdefault(name, []).append(value)
-    return values
 
 
 def _split_url(url: str) -> tuple[str, str, str, str, str]:
@@ -141,9 +182,8 @@ def _split_url(url: str) -> tuple[str, str, str, str, str]:
         end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
         text = text[:end].replace("\\", "/") + text[end:]
     match = _SPLIT.fullmatch(text)
-    if match is None:  # cannot be: every string has this form
-        return "", "", text, "", ""
-    scheme, netloc, path, query, fragment = (part or "" for part in match.groups())
+    assert match is not None  # every string has this form
+    scheme, netloc, path, query, fragment = match.groups("")
     scheme = scheme.lower()
     if scheme in ("http", "https") and not netloc:
         netloc, slash, path = path.lstrip("/").partition("/")
@@ -182,7 +222,7 @@ def _normalise_host(netloc: str, scheme: str) -> tuple[str, str]:
         raise ValueError(name)
     tail = f":{port}" if port else ""
     labels = name.split(".")
-    while len(labels) > 2 and labels[0] in VIEW_LABELS:
+    while len(labels) > 2 and labels[0] in _VIEW_LABELS:
         del labels[0]
     if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
@@ -207,9 +247,7 @@ def _normalise_path(path: str) -> str:
         path = _SESSION_IN_PATH.sub("", path)
     if "/(" in path:
         path = _COOKIELESS.sub("", path)
-    if _PLAIN_PATH.fullmatch(path) is None:
-        path = _escape(path, _DECODED_IN_PATH)
-    return path
+    return path if _PLAIN_PATH.fullmatch(path) else _escape(path, _DECODED_IN_PATH)
 
 
 def _remove_dots(path: str) -> str:
@@ -229,7 +267,7 @@ def _strip_page_path(path: str) -> str:
     name = path[path.rfind("/") + 1 :]
     if name and name != "amp" and name[0] not in "iIdD":  # nearly all: neither `index.` nor `default.`
         return path
-    if INDEX_NAMES.fullmatch(name) and len(name) < len(path):
+    if _INDEX_NAMES.fullmatch(name) and len(name) < len(path):
         path = path[: -len(name)]
     return path.rstrip("/").removesuffix("/amp").rstrip("/")
 
@@ -243,10 +281,11 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
         if not plain and _PLAIN_QUERY.fullmatch(part) is None:
             part = _escape(part, _UNRESERVED)
         name, _, value = part.partition("=")
-        if not is_tracking(name.lower(), value):
+        name = name.lower()
+        is_tracking = name in _TRACKING or name.startswith(_TRACKING_PREFIXES)
+        if not (is_tracking or (name in _SESSION_IF_TOKEN and _TOKEN.fullmatch(value))):
             kept.append(part)
-    kept.sort()
-    return kept
+    return sorted(kept)
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
@@ -255,10 +294,10 @@ def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")
         lower = name.lower()
-        if (lower in PAGE_NUMBERS and value == "1") or (lower == "amp" and value in ("", "1", "true")):
+        if (lower in _PAGE_NUMBERS and value == "1") or (lower == "amp" and value in ("", "1", "true")):
             continue
         kept.append(f"{name}={value}")
-        if lower in SELECTING:
+        if lower in _SELECTING:
             chosen.append(f"{lower}={value}")
     return (page + "?" + "&".join(kept) if kept else page), "&".join(sorted(chosen))
 

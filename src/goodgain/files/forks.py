@@ -6,8 +6,6 @@ import os
 
 from goodgain.errors import InputError
 
-__all__ = ["check_fork"]
-
 #: Whether this process has used Polars through goodgain, and whether it was forked from one that had. It is state of the
 #: process itself, and not of any value.
 _process = {"has_used": False, "is_fork": False}

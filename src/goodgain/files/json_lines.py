@@ -7,72 +7,48 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
-from goodgain.files.content import Content
+from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines, number_lines, quote
 from goodgain.files.json_text import NotJSONError, loads_exactly
-from goodgain.files.row_origins import BadLines, TextLines, number_lines, quote
+from goodgain.files.opening import BOM, Content
 from goodgain.schema import IDS
 
-__all__ = ["PAIRS", "ObjectRows", "ReadLines", "iterate_objects", "read_json_lines"]
-
-_BOM = b"\xef\xbb\xbf"
-#: Pairs of name and value; in JSON they are an object.
-PAIRS = pl.List(pl.Struct({"name": pl.String, "value": pl.String}))
 #: Objects that are held at a time: more of them cost Python's garbage collector more than they cost to read.
 _BLOCK = 5_000
-
-
-class ReadLines(NamedTuple):
-    """The columns of JSON Lines.
-
-    Attributes:
-        frame: the columns that were asked for and that any object has.
-        rows: the line of each row.
-        names: the keys of all objects.
-    """
-
-    frame: pl.DataFrame
-    rows: TextLines
-    names: list[str]
 
 
 def read_json_lines(
     content: Content,
     path: Path,
     types: Mapping[str, Any],
+    find: FindColumns,
     *,
     required: Sequence[str] = (),
-    rename: Callable[[Sequence[str]], Mapping[str, str]] | None = None,
     errors: str | None = None,
-) -> ReadLines:
+) -> ReadTable:
     """Read the columns of a file value by value: a reader that infers types would turn an id 7 among texts into null.
 
     Args:
         content: the lines of the file.
         path: the file.
-        types: the columns, each with its Polars type; other keys are not kept.
+        types: the columns, each with its Polars type.
+        find: tells which keys of an object are read, and the name of the column of each.
         required: the columns that every line must have.
-        rename: gives, for the keys of an object, those that are read, each with the name of its column.
         errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
-
-    Raises:
-        InputError: a line is not an object, lacks a required column, or has a value of another type.
     """
     bad = BadLines(str(path), content, errors)
     rows = ObjectRows(types, bad.refuse)
     names: dict[str, None] = {}
-    renamed: dict[tuple[str, ...], Mapping[str, str]] = {}
+    known: dict[tuple[str, ...], Mapping[str, str]] = {}
     for number, value in iterate_objects(content, rows.refuse):
         names.update(dict.fromkeys(value))
-        row = value
-        if rename is not None:
-            keys = tuple(value)
-            if keys not in renamed:
-                renamed[keys] = rename(keys)
-            row = {ours: value[name] for name, ours in renamed[keys].items()}
+        keys = tuple(value)
+        if keys not in known:
+            known[keys] = find(keys)
+        row = {ours: value[name] for name, ours in known[keys].items()}
         missing = [name for name in required if name not in row]
         if missing:
             rows.refuse(number, f"lacks {', '.join(missing)} (a line has {', '.join(types)})")
@@ -80,14 +56,14 @@ def read_json_lines(
             rows.add(number, row)
     frame, lines = rows.to_frame()
     bad.report()
-    return ReadLines(frame, TextLines(str(path), content, lines), [*names])
+    return ReadTable(frame, TextLines(str(path), content, lines), [*names])
 
 
 def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the object of each line, with the number of the line; `refuse` is told what is wrong with any other line."""
     for number, line in number_lines(content):
         try:
-            value = loads_exactly(line.removeprefix(_BOM) if number == 1 else line)
+            value = loads_exactly(line.removeprefix(BOM) if number == 1 else line)
         except NotJSONError as error:
             refuse(number, f"is not JSON ({error})")
             continue
@@ -128,15 +104,15 @@ class ObjectRows:
 
     def _close_block(self) -> None:
         wrong: dict[int, str] = {}
-        columns: dict[str, list[Any]] = {}
-        for name, dtype in self._types.items():
-            values = [value.get(name) for value in self._objects]
-            columns[name] = _read_values(values, name, dtype, wrong)
-            self._given.update([name] if any(name in value for value in self._objects) else [])
-        for place in sorted(wrong):
-            self._refuse(self._numbers[place], wrong[place])
+        columns = {
+            name: _read_values([value.get(name) for value in self._objects], name, dtype, wrong)
+            for name, dtype in self._types.items()
+        }
+        self._given.update(name for name in self._types if any(name in value for value in self._objects))
         frame = pl.DataFrame(columns, schema=self._types)
         if wrong:
+            for place in sorted(wrong):
+                self._refuse(self._numbers[place], wrong[place])
             kept = [place for place in range(len(frame)) if place not in wrong]
             frame, self._numbers = frame[kept], [self._numbers[place] for place in kept]
         self._frames.append(frame)
@@ -168,11 +144,7 @@ def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]
 
 
 def _read_value(value: Any, name: str, dtype: Any) -> Any:
-    """Return a value as a column of this type holds it.
-
-    Raises:
-        ValueError: it is of another type; the message says what is wrong with the row.
-    """
+    """Return a value as a column of this type holds it."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     is_number = is_whole or isinstance(value, float)
     if dtype == pl.String:
@@ -182,22 +154,21 @@ def _read_value(value: Any, name: str, dtype: Any) -> Any:
             return str(int(value))
         if name not in IDS and is_number:
             return None if math.isnan(value) else str(value)
-        kinds = "text nor a whole number" if name in IDS else "text nor a number"
-        raise ValueError(f"has {_show(value)} in {name}, which is neither {kinds}")
-    if dtype == PAIRS:
+        raise ValueError(f"has {_show(value)} in {name}, which is neither text nor a {'whole ' * (name in IDS)}number")
+    if isinstance(dtype, pl.List):  # pairs of name and value; in JSON they are an object
         if not isinstance(value, dict):
             raise ValueError(f"has {_show(value)} in {name}, which is not an object")
         return [{"name": key, "value": str(text)} for key, text in value.items()]
     if not (is_whole if dtype == pl.Int64 else is_number):
         raise ValueError(f"has the {name} {_show(value)}, which is not a {'whole ' * (dtype == pl.Int64)}number")
+    if dtype == pl.Int64:
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"has the {name} {_show(value)}, which is too large")
+        return value
     try:
-        if dtype == pl.Float64:
-            return float(value)
+        return float(value)
     except OverflowError:
         raise ValueError(f"has a {name} beyond all floats") from None
-    if not -(2**63) <= value < 2**63:
-        raise ValueError(f"has the {name} {_show(value)}, which is too large")
-    return value
 
 
 def _show(value: Any) -> str:

@@ -8,8 +8,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["NotJSONError", "loads", "loads_exactly", "parse_concatenated", "parse_if_json"]
-
 #: More values in a row than this are not read: the text is hostile, or is not a tool's output.
 _MAX_VALUES = 100_000
 #: Characters of a text that is large; bytes that a value takes in memory; bytes that the values of any text may take,
@@ -49,19 +47,11 @@ def loads(text: str | bytes | memoryview) -> Any:
 
 
 def loads_exactly(text: bytes) -> Any:
-    """Parse a JSON text with all that Python writes: whole numbers of any size, and NaN and Infinity as floats.
-
-    Raises:
-        NotJSONError: as `loads`.
-    """
+    """Parse a JSON text as `loads`, with all that Python writes: whole numbers of any size, NaN and Infinity as floats."""
+    if _LONG_NUMBER.search(text) is None and b"NaN" not in text and b"Infinity" not in text:
+        return loads(text)
     if len(text) > _LARGE:
         _check_values(text)
-    if _LONG_NUMBER.search(text) is None:
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            if b"NaN" not in text and b"Infinity" not in text:
-                raise NotJSONError(str(error)) from None
     try:
         value = json.loads(text.decode())
         json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates

@@ -1,8 +1,13 @@
-"""Opening files: what a name says that a file holds, and its bytes, decompressed where they are gzip or Zstandard."""
+"""Opening files: what a name says that a file holds, and its bytes, decompressed: as a stream, or all at once.
+
+All raise `InputError` with the name of the file: it cannot be read, became shorter meanwhile, has a line that is too long,
+or its compressed data are damaged, end too early, or unpack to over 64 MiB and over 100 times their size.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import zlib
@@ -10,31 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import zstandard
 
 from goodgain.errors import InputError
 
-__all__ = [
-    "COMPRESSED",
-    "JSON_LINES",
-    "ZstdReader",
-    "as_text",
-    "compression",
-    "compression_of",
-    "container",
-    "error_reason",
-    "explain_read_errors",
-    "file_size",
-    "make_path",
-    "open_plain",
-    "open_stream",
-    "plain_name",
-    "stem",
-    "unpack",
-]
-
+#: What Excel and others write before UTF-8.
+BOM = b"\xef\xbb\xbf"
 #: Endings of compressed files; they follow the ending that says what the file holds.
 COMPRESSED = (".gz", ".zst")
 JSON_LINES = (".jsonl", ".ndjson")
@@ -47,6 +35,7 @@ _CONTAINERS = {
     ".ipc": "arrow",
     **dict.fromkeys(JSON_LINES, "jsonl"),
 }
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
 _BUFFER = 256 << 10
@@ -55,14 +44,14 @@ _BUFFER = 256 << 10
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
 #: Compressed data may unpack to this many bytes, or to this many times their own size.
 _UNPACKED, _TIMES = 64 << 20, 100
+#: Bytes of a stream that are read at a time, where all of it is wanted.
+_AT_ONCE = 1 << 20
+#: Bytes of the longest line that is read of a table: two ids of 1 MB and more. A longer one is hostile, or not a table.
+LONGEST_LINE = 64 << 20
 
 
 def make_path(path: Any, what: str) -> Path:
-    """Return a path.
-
-    Raises:
-        InputError: it is not the name of a file.
-    """
+    """Return a path, if it is one."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"{what} is a {type(path).__name__}; give the path of a file")
     return Path(path)
@@ -102,6 +91,11 @@ def container(path: Path) -> str:
     return _CONTAINERS.get(Path(plain_name(path.name)).suffix.lower(), "text")
 
 
+def separator_by_name(path: Path) -> str | None:
+    """Return what stands between the values of a file by the ending of its name; None where it is neither CSV nor TSV."""
+    return _SEPARATORS.get(Path(plain_name(path.name)).suffix.lower())
+
+
 def compression_of(begin: bytes) -> str | None:
     """`gz` or `zst` where the first four bytes of a file say so, else None."""
     if begin.startswith(_GZIP):
@@ -110,22 +104,14 @@ def compression_of(begin: bytes) -> str | None:
 
 
 def compression(path: Path) -> str | None:
-    """`gz` or `zst` where the first bytes of a file say so, else None.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """`gz` or `zst` where the first bytes of a file say so, else None."""
     with open_plain(path) as file:
         return compression_of(file.peek(len(_ZSTD)))
 
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be read piece by piece or line by line, decompressed if its first bytes say that it is compressed.
-
-    Raises:
-        InputError: the file cannot be read, or its compressed data are damaged or end too early.
-    """
+    """Open a file to be read piece by piece or line by line, decompressed if its first bytes say that it is compressed."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(len(_ZSTD)))
         if kind is None:
@@ -137,13 +123,9 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a file that is `gz` or `zst`, which are read no further than a bomb would go.
-
-    Raises:
-        InputError: while they are read, where they are over 64 MiB and over 100 times the size of the file.
-    """
+    """Open the decompressed bytes of a file that is `gz` or `zst`, which are read no further than a bomb would go."""
     content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
-    with content, BufferedReader(_Bounded(content, path, file_size(file)), _BUFFER) as bounded:
+    with content, BufferedReader(_Pieces(_read_bounded(content, path, file_size(file))), _BUFFER) as bounded:
         yield bounded
 
 
@@ -154,11 +136,7 @@ def file_size(file: IO[bytes]) -> int | None:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """Open a file to read its bytes as they stand in it.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """Open a file to read its bytes as they stand in it."""
     try:
         return BufferedReader(FileIO(path), _BUFFER)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -187,62 +165,29 @@ def error_reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-class _Bounded(RawIOBase):
-    """Decompressed bytes, which may be 64 MiB or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
-
-    def __init__(self, content: Any, path: Path, packed: int | None) -> None:
-        self._content = content
-        self._path = path
-        self._most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
-        self._done = 0
-
-    def readable(self) -> bool:
-        """Return True: the stream is for reading."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
-        """Fill a buffer, and return how many bytes are in it; 0 at the end."""
-        size: int = self._content.readinto(buffer)
-        self._done += size
-        if self._done > self._most:
+def _read_bounded(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
+    """Yield decompressed bytes: 64 MiB, or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
+    most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
+    done = 0
+    while piece := content.read(_BUFFER):
+        done += len(piece)
+        if done > most:
             raise InputError(
-                f"{self._path}: unpacks to more than {self._most >> 20:,} MiB, over {_TIMES} times its size, as hostile files "
+                f"{path}: unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, as hostile files "
                 "do; if it is meant so, decompress it and give the plain file"
             )
-        return size
+        yield piece
 
 
-class ZstdReader(RawIOBase):
-    """The decompressed bytes of Zstandard frames.
+class _Pieces(RawIOBase):
+    """A stream of the bytes that an iterator gives in pieces."""
 
-    zstandard's own reader ends without an error where the data end in the middle of a frame, and a run that was cut off
-    would be scored as if it were whole.
-
-    Args:
-        file: the compressed bytes.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._pieces = self._unpack()
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
         self._rest = memoryview(b"")
 
-    def _unpack(self) -> Iterator[bytes]:
-        size = 16 * _FEWEST
-        packed = self._file.read(size)
-        while packed:
-            frame = zstandard.ZstdDecompressor().decompressobj()
-            while not frame.eof:
-                if not packed:
-                    raise zstandard.ZstdError("the last frame has no end")
-                piece = frame.decompress(packed)
-                yield piece
-                size = max(_FEWEST, size // 4) if len(piece) > _PIECE else min(_PACKED, 2 * size)
-                packed = frame.unused_data if frame.eof else self._file.read(size)
-            packed = packed or self._file.read(size)
-
     def readable(self) -> bool:
-        """Return True: the stream is for reading."""
+        """The stream is for reading."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
@@ -256,3 +201,138 @@ class ZstdReader(RawIOBase):
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
+
+
+class ZstdReader(_Pieces):
+    """The decompressed bytes of Zstandard frames.
+
+    zstandard's own reader ends without an error where the data end in the middle of a frame, and a run that was cut off
+    would be scored as if it were whole.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(_unpack_zst(file))
+
+
+def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
+    size = 16 * _FEWEST
+    packed = file.read(size)
+    while packed:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        while not frame.eof:
+            if not packed:
+                raise zstandard.ZstdError("the last frame has no end")
+            piece = frame.decompress(packed)
+            yield piece
+            size = max(_FEWEST, size // 4) if len(piece) > _PIECE else min(_PACKED, 2 * size)
+            packed = frame.unused_data if frame.eof else file.read(size)
+        packed = packed or file.read(size)
+
+
+class Content(NamedTuple):
+    """The bytes of a file, or of some lines of one that is too large to be held.
+
+    Attributes:
+        data: the bytes, decompressed; empty where the lines of `part_of` are read anew from the file.
+        part_of: the file, where `data` are some of its lines, or none.
+        offset: the (decompressed) byte of that file at which they begin.
+    """
+
+    data: bytes
+    part_of: Path | None = None
+    offset: int = 0
+
+    @property
+    def before(self) -> int:
+        """How many lines of the file stand before `data`; counted anew each time, because only errors ask for it."""
+        if self.part_of is None:
+            return 0
+        lines, left = 0, self.offset
+        with open_stream(self.part_of) as file:
+            while left and (piece := file.read(min(_AT_ONCE, left))):
+                lines += piece.count(b"\n")
+                left -= len(piece)
+        return lines
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield every line with its end."""
+        if self.part_of is not None and not self.data:
+            with open_stream(self.part_of) as file:
+                yield from file
+        start = 0
+        while start < len(self.data):
+            end = self.data.find(b"\n", start) + 1 or len(self.data)
+            yield self.data[start:end]
+            start = end
+
+
+def read_lines(path: Path) -> Content:
+    """Read a file of lines as `read_bytes` does."""
+    return read_bytes(path, longest_line=LONGEST_LINE)
+
+
+def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None = None) -> Content:
+    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes).
+
+    The bytes are copied, not mapped: a mapped file that another program cuts short ends the process.
+    """
+    with explain_read_errors(path), open_plain(path) as file:
+        kind = compression_of(file.peek(4))
+        if kind is not None:
+            with unpack(file, kind, path) as stream:
+                return Content(_read_pieces(stream, path, longest_line, most))
+        if path.suffix.lower() in COMPRESSED:
+            raise InputError(
+                f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
+            )
+        size = file_size(file)
+        if size is None:  # a pipe, or a device that may never end
+            return Content(_read_pieces(file, path, longest_line, most))
+        if most is not None and size > most:
+            raise _too_large(path, most)
+        data = file.read()
+        if len(data) < size:
+            raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
+    if longest_line is not None:
+        check_lines(data, path, longest_line)
+    return Content(data)
+
+
+def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
+    """Read a stream whose size is not known to its end, so that what is refused does not fill the memory before."""
+    content = io.BytesIO()
+    in_line = 0  # bytes of a line that has not ended yet
+    while piece := stream.read(_AT_ONCE):
+        if most is not None and content.tell() + len(piece) > most:
+            raise _too_large(path, most)
+        content.write(piece)
+        if longest_line is not None:
+            in_line = check_line(in_line, piece, path, longest_line)
+    return content.getvalue()
+
+
+def check_line(before: int, piece: bytes, path: Path, longest: int = LONGEST_LINE) -> int:
+    """Check the line at the end of a piece, which has `before` bytes in earlier pieces; return how many it has so far."""
+    end = piece.rfind(b"\n")
+    size = before + len(piece) if end < 0 else len(piece) - end - 1
+    if size > longest:
+        raise _too_long(path, longest)
+    return size
+
+
+def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
+    """Check that no line is too long: before a reader puts it together, which takes several times its size."""
+    start = 0
+    while len(data) - start > longest:
+        end = data.rfind(b"\n", start, start + longest + 1)
+        if end < 0:
+            raise _too_long(path, longest)
+        start = end + 1
+
+
+def _too_large(path: Path, most: int) -> InputError:
+    return InputError(f"{path}: is larger than {most >> 30} GiB in one piece; write JSON Lines, one trace a line")
+
+
+def _too_long(path: Path, longest: int) -> InputError:
+    return InputError(f"{path}: has a line of more than {longest >> 20} MiB; write one row a line")

@@ -6,42 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.containers import read_container
-from goodgain.files.content import read_bytes, read_lines
+from goodgain.files.bad_rows import check_rows, lacks
 from goodgain.files.forks import check_fork
-from goodgain.files.frames import write_frame
-from goodgain.files.json_lines import PAIRS, read_json_lines
 from goodgain.files.opening import container, make_path
-from goodgain.schema import COSTS, RESULTS
-
-__all__ = ["COSTS_SCHEMA", "RESULTS_SCHEMA", "check_results_name", "open_results", "read_results", "write_results"]
-
-_TYPES: dict[str, Any] = {"String": pl.String, "Int64": pl.Int64, "Float64": pl.Float64, "List": PAIRS}
-
-#: The columns of the results frame as Polars knows them.
-RESULTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in RESULTS.columns.items()}
-
-#: The columns of the table of costs as Polars knows them.
-COSTS_SCHEMA: dict[str, Any] = {name: _TYPES[type(dtype).__name__] for name, dtype in COSTS.columns.items()}
-
-#: The columns that deduplication adds, which a file need not have.
-_DEDUPLICATED: dict[str, Any] = {
-    "document": pl.String,
-    "duplicate_of": pl.Int64,
-    "rule": pl.String,
-    "confidence": pl.Float64,
-}
+from goodgain.files.table_reading import cast_columns, read_table
+from goodgain.files.table_writing import write_frame
+from goodgain.schema import DEDUPLICATED, RESULTS
 
 
 def check_results_name(path: Path) -> None:
-    """Check that a file's name ends as Parquet or JSON Lines.
-
-    Raises:
-        InputError: it ends otherwise.
-    """
+    """Check that a file's name ends as Parquet or JSON Lines."""
     if container(path) not in ("parquet", "jsonl"):
         raise InputError(f"{path}: results are written as .parquet or .jsonl; choose such a name")
 
@@ -66,16 +44,28 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
     Raises:
-        InputError: the name ends otherwise, or a line is not a result; the error names the line.
+        InputError: the name ends otherwise, a column is lacking or of another type, or a row has no query, no iteration or a
+            value of another type; the error names the row.
     """
     check_fork()
     path = make_path(path, "the file of the results")
     check_results_name(path)
-    if container(path) == "parquet":
-        return read_container(read_bytes(path), path, "parquet")
-    types = RESULTS_SCHEMA | _DEDUPLICATED
-    found = read_json_lines(read_lines(path), path, types).frame
-    lacking = [pl.lit(None, RESULTS_SCHEMA[name]).alias(name) for name in RESULTS_SCHEMA if name not in found.columns]
-    floats = [pl.col(name).fill_nan(None) for name, dtype in found.schema.items() if dtype == pl.Float64]
-    whole = found.with_columns(*lacking, *floats)
-    return whole.select(name for name in types if name in whole.columns)
+    types = RESULTS.polars | DEDUPLICATED.polars
+    is_lines = container(path) == "jsonl"
+    frame, rows, names = read_table(path, types, find=lambda names: {name: name for name in names})
+    if is_lines:
+        lacking = {name: dtype for name, dtype in RESULTS.polars.items() if name not in frame.columns}
+        floats = [pl.col(name).fill_nan(None) for name, dtype in frame.schema.items() if dtype == pl.Float64]
+        frame = frame.with_columns(*(pl.lit(None, dtype).alias(name) for name, dtype in lacking.items()), *floats)
+        frame = frame.select(name for name in types if name in frame.columns)
+    missing = [name for name in RESULTS.required if name not in names] if names or not is_lines else []
+    if missing:
+        raise InputError(f"{path}: lacks the column {', '.join(missing)}; give what goodgain.read_traces returns")
+    cast = cast_columns(nw.from_native(frame), RESULTS.columns, str(path))
+    problems = [lacks("query_id"), (nw.col("iteration").is_null(), "has no iteration")]
+    for name, dtype in cast.schema.items():
+        if dtype.is_float() and RESULTS.columns.get(name) == nw.Int64:
+            number = nw.col(name)
+            wrong = ~number.is_finite() | (number != number.round())
+            problems.append((wrong, f"has the {name} {{{name}}}, which is not a whole number"))
+    return check_rows(cast, rows, problems)[0].to_native()  # type: ignore[no-any-return]  # a Polars frame, as given

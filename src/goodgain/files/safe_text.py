@@ -1,14 +1,14 @@
-"""Texts of users made safe for where they are shown: ids and names may hold what steers a terminal or a spreadsheet."""
+"""Texts of users made safe for where they are shown: ids and names may steer a terminal, a spreadsheet or a browser."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
 from goodgain.errors import InputError, notice
-
-__all__ = ["GUARDED", "check_name", "escape_columns", "escape_controls", "guard_formulas", "unguard_ids"]
 
 #: Signs with which Excel and its like take a cell for a formula, also behind a tab or a line feed.
 _FORMULA = r"^'*[=+\-@\t\r\n]"
@@ -33,9 +33,6 @@ def check_name(name: str, what: str) -> str:
     Args:
         name: the name.
         what: what it names, for the error.
-
-    Raises:
-        InputError: it has half a character (a lone surrogate).
     """
     try:
         name.encode()
@@ -81,3 +78,47 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
             "writes them, so that no spreadsheet takes them for formulas; read without it"
         )
     return frame.with_columns(texts)
+
+
+class HtmlCell(NamedTuple):
+    """A cell: its text, whether it is in bold, and a picture in SVG before the text, which is not escaped."""
+
+    text: str
+    bold: bool = False
+    picture: str = ""
+
+
+def write_table(title: str, header: Sequence[str], rows: Iterable[Sequence[HtmlCell]], *, words: int) -> str:
+    """Return an HTML table for a notebook; its first `words` columns are words, and the others are aligned as numbers.
+
+    Every text is escaped: names of systems and ids of documents come from users.
+
+    >>> write_table("", ["measure", "a<b"], [[HtmlCell("CG"), HtmlCell("1.0", bold=True)]], words=1).count("&lt;")
+    1
+    """
+    sides = ["left" if k < words else "right" for k in range(len(header))]
+    caption = f'<caption style="text-align:left">{escape_html(title)}</caption>' if title else ""
+    head = "".join(
+        f'<th style="text-align:{side}">{escape_html(name)}</th>' for name, side in zip(header, sides, strict=True)
+    )
+    body = "".join("<tr>" + "".join(map(_write_cell, row, sides)) + "</tr>" for row in rows)
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _write_cell(cell: HtmlCell, side: str) -> str:
+    text = escape_html(cell.text)
+    return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if cell.bold else text}</td>'
+
+
+def escape_html(text: str) -> str:
+    """Return a text as HTML shows it, with control characters made visible.
+
+    >>> escape_html("<b>\u202e")
+    '&lt;b&gt;�'
+    """
+    return html.escape(show_controls(text))
+
+
+def show_controls(text: str) -> str:
+    """Return a text with a sign in place of each control character, which could turn the writing direction or end a line."""
+    return "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -1,4 +1,7 @@
-"""Writing files: none over another that is needed, and each whole or not at all."""
+"""Writing files: none over another that is needed, and each whole or not at all.
+
+What cannot be written raises `InputError`; inside this file it is an `OSError`.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,6 @@ import zstandard
 from goodgain.errors import InputError
 from goodgain.files.opening import error_reason
 
-__all__ = ["Outputs", "atomic_write", "temporary_folder", "write_with_polars"]
-
 #: How Rust writes the number of an error of the operating system.
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Names that stand for a file which the process has open already.
@@ -44,11 +45,7 @@ class Outputs:
         self._outputs: dict[_Identity, Path] = {}
 
     def add(self, path: Path) -> None:
-        """Add an output, before it is opened.
-
-        Raises:
-            InputError: it is an input, or an output that was added before.
-        """
+        """Add an output, before it is opened."""
         identity = _identity(path)
         if identity is None:
             return
@@ -83,9 +80,6 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to write to, compressed as its name says; it appears under its name only when all went well.
 
     An error or a signal that raises one leaves whatever stood there before.
-
-    Raises:
-        InputError: the file cannot be written.
     """
     try:
         number = _number_of_descriptor(path)
@@ -99,9 +93,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             with path.open("wb") as out:  # a pipe, a terminal, standard output: nothing there to protect
                 yield out
             return
-        old_mode = _mode_of(target)
+        old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
         part = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
-        opened = _create(part, 0o666 if old_mode is None else old_mode)
+        mode = 0o666 if old_mode is None else old_mode  # less what the umask takes: only the kernel knows it
+        opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # closed below
         try:
             with opened as raw, _compress(raw, target.suffix.lower()) as out:
                 yield out
@@ -121,11 +116,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _number_of_descriptor(path: Path) -> int | None:
-    """Return the number of the open file that a name such as /dev/stdout stands for; None for any other name.
-
-    Raises:
-        OSError: it was closed when the program began: something else may have the number by now.
-    """
+    """Return the number of the open file that a name such as /dev/stdout stands for; None for any other name."""
     found = _DESCRIPTOR.fullmatch(str(path))
     if found is None:
         return None
@@ -136,11 +127,7 @@ def _number_of_descriptor(path: Path) -> int | None:
 
 
 def _resolve(path: Path) -> Path:
-    """Return the file that a path leads to, through links.
-
-    Raises:
-        OSError: it is a folder, links lead in a circle, or no file can have this name.
-    """
+    """Return the file that a path leads to, through links."""
     try:
         target = path.resolve()
         is_folder = path.is_dir()
@@ -155,11 +142,7 @@ def _resolve(path: Path) -> Path:
 
 @contextmanager
 def write_with_polars() -> Iterator[None]:
-    """Raise an error of the operating system as such, which Polars has inside one of its own.
-
-    Raises:
-        OSError: writing failed.
-    """
+    """Raise an error of the operating system as such, which Polars has inside one of its own."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -171,11 +154,7 @@ def write_with_polars() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder for temporary files, and remove it with all that is in it, also after an error or a signal.
-
-    Raises:
-        InputError: it cannot be made, or files in it cannot be written.
-    """
+    """Make a folder for temporary files, and remove it with all that is in it, also after an error or a signal."""
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
@@ -206,15 +185,3 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
             yield out
     else:
         yield raw
-
-
-def _mode_of(path: Path) -> int | None:
-    """Return the permissions of a file; None where there is none yet."""
-    with suppress(FileNotFoundError):
-        return stat.S_IMODE(path.stat().st_mode)
-    return None
-
-
-def _create(path: Path, mode: int) -> IO[bytes]:
-    """Create a file with these permissions, less what the umask takes: only the kernel knows it without changing it."""
-    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))

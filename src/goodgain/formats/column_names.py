@@ -9,29 +9,8 @@ from typing import Any
 from goodgain.errors import InputError, notice
 from goodgain.schema import QRELS, RUN, Table
 
-__all__ = [
-    "Columns",
-    "FoundColumns",
-    "check_columns",
-    "check_columns_used",
-    "find_columns",
-    "warn_of_understood_columns",
-]
-
 #: What people call the column that numbers the rounds of an agent.
 _LOOKS_LIKE_ITERATION = ("step", "turn", "round", "search", "call", "hop")
-#: What people call other columns -> the name here. They are understood where no column has that name.
-_SYNONYMS = {
-    "qid": "query_id",
-    "docno": "doc_id",
-    "docid": "doc_id",
-    "did": "doc_id",
-    "pid": "doc_id",
-    "label": "relevance",
-    "gain": "relevance",
-    "grade": "relevance",
-    "rel": "relevance",
-}
 #: PyTerrier's results have both: the second is a number that the index gives to the document.
 _DOCNO_AND_DOCID = {"docno", "docid"}
 
@@ -57,11 +36,7 @@ class FoundColumns:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:
-    """Return `columns` as a dict.
-
-    Raises:
-        InputError: it does not map names to names of columns that a run or qrels have.
-    """
+    """Return `columns` as a dict."""
     known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
     example = "write columns={'step': 'iteration'}"
     if not isinstance(columns, Mapping | None):
@@ -82,9 +57,6 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         table: the table it is read as.
         columns: the user's names, as `check_columns` gives them; what is not in this source or table is passed over.
         label: what errors call the source.
-
-    Raises:
-        InputError: two columns of the source would have one name, by `columns` or as usual synonyms.
     """
     names = list(names)
     renamed = {name: columns[name] for name in names if columns.get(name) in table.columns}
@@ -97,7 +69,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             )
     if found.get("relevance") == "relevance" and "relevance" not in renamed:
         other = next(
-            (name for name in names if name not in renamed and _SYNONYMS.get(str(name).lower()) == "relevance"), None
+            (name for name in names if name not in renamed and table.synonyms.get(str(name).lower()) == "relevance"),
+            None,
         )
         if other is not None:
             raise InputError(
@@ -120,7 +93,7 @@ def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: 
     lacking = set(table.columns) - set(taken)
     understood: dict[str, str] = {}
     for name in names:
-        ours = _SYNONYMS.get(str(name).lower())  # pandas has names that are numbers
+        ours = table.synonyms.get(str(name).lower())  # pandas has names that are numbers
         if ours not in lacking:
             continue
         other = next((other for other, its in understood.items() if its == ours), None)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-__all__ = ["digest_rows"]
-
 _ROWS = 2**13  # at a time, so that their hashes stay in the processor's cache
 _LONG = 1024  # bytes of a text that is hashed by itself first: the words of all others are hashed side by side
 _WORD = 8  # bytes

@@ -1,33 +1,27 @@
-"""Column 2 of a run: which iteration a row belongs to."""
+"""Iterations of a run: their numbers (column 2), those that got nothing, and numbers that are missing."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError
-from goodgain.files.row_origins import RowSource, SkippedRows
-from goodgain.formats.checks import leave_out_rows
-from goodgain.formats.frames import Frame
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
 from goodgain.ranking.engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
-__all__ = ["add_empty_iterations", "add_empty_iterations_lazily", "number_iterations"]
-
 _LARGEST = str(2**63 - 1)
-#: A whole number that Int64 holds, in any form: fewer digits than the largest one, or as many and smaller at some place.
-_WHOLE = (
-    rf"^\+?0*(?:[0-9]{{1,{len(_LARGEST) - 1}}}|{_LARGEST}"
-    + "".join(
-        f"|{_LARGEST[:k]}[0-{int(digit) - 1}][0-9]{{{len(_LARGEST) - 1 - k}}}"
-        for k, digit in enumerate(_LARGEST)
-        if digit > "0"
-    )
-    + ")$"
+#: A whole number that Int64 holds: fewer digits than the largest one, or as many and smaller at some place.
+_AS_MANY_DIGITS = (
+    f"{_LARGEST[:k]}[0-{int(digit) - 1}][0-9]{{{len(_LARGEST) - 1 - k}}}"
+    for k, digit in enumerate(_LARGEST)
+    if digit > "0"
 )
+WHOLE = rf"^\+?0*(?:[0-9]{{1,{len(_LARGEST) - 1}}}|{_LARGEST}|{'|'.join(_AS_MANY_DIGITS)})$"
 _RULE = (
     "column 2 of an iterated run holds whole numbers from 0 (below 2^63), that of a classic run one value per query; "
     "number the iterations of this query, or give it one value"
@@ -45,57 +39,33 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     With `errors="skip"` rows of an iterated query whose column 2 is not a number are left out instead; which of two words
     is right cannot be known, and stays an error.
     """
-    found = frame.collect_schema()["iteration"]
-    if found.is_integer() and found not in (nw.Int64, nw.Int32, nw.Int16, nw.Int8, nw.UInt32, nw.UInt16, nw.UInt8):
-        frame = frame.with_columns(nw.col("iteration").cast(nw.String))  # a number may be too large for Int64
-    elif found.is_integer():
-        frame = frame.with_columns(nw.col("iteration").cast(nw.Int64))
-        least = _collect(frame.select(nw.col("iteration").min())).item()
-        if least is None or least >= 0:
-            return frame, rows, True
-        frame = frame.with_columns(nw.col("iteration").cast(nw.String))
-    whole = nw.col("iteration").str.contains(_WHOLE)
-    queries = _collect(
+    column = nw.col("iteration")
+    if frame.collect_schema()["iteration"].is_integer():
+        least, largest = collect(frame.select(column.min(), column.max().alias("largest"))).row(0)
+        if least is None or (least >= 0 and largest < 2**63):
+            return frame.with_columns(column.cast(nw.Int64)), rows, True
+        frame = frame.with_columns(column.cast(nw.String))
+    whole = column.str.contains(WHOLE)
+    queries = collect(
         frame.with_columns(whole.cast(nw.Int64).alias("whole"))
         .group_by("query_id")
         .agg(
-            nw.col("iteration").n_unique().alias("values"),
+            column.n_unique().alias("values"),
             nw.col("whole").min().alias("all_numbers"),
             nw.col("whole").max().alias("any_number"),
         )
     )
-    mixed = queries.filter((nw.col("values") > 1) & (nw.col("all_numbers") == 0)).sort("query_id")
+    mixed = queries.filter((pl.col("values") > 1) & (pl.col("all_numbers") == 0)).sort("query_id")
+    query_ids = mixed.get_column("query_id").to_list()
     if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
-        frame, rows = _leave_out_words(frame, rows, mixed.get_column("query_id").to_list())
+        words = (nw.col("query_id").is_in(query_ids) & ~whole, "has {iteration!r} in column 2")
+        frame, rows = check_rows(frame, rows, [words], errors=errors)
     elif len(mixed):
-        _raise_mixed(frame, rows, mixed.get_column("query_id").to_list()[0])
-    numbers = (
-        nw.when(whole).then(nw.col("iteration")).otherwise(nw.lit(str(first))).str.replace_all("+", "", literal=True)
-    )
+        unclear = mixed.filter(pl.col("any_number") == 0).get_column("query_id").to_list() if errors == "skip" else []
+        _raise_mixed(frame, rows, (unclear or query_ids)[0])
+    numbers = nw.when(whole).then(column).otherwise(nw.lit(str(first))).str.replace_all("+", "", literal=True)
     has_numbers = queries.get_column("any_number").max() == 1
     return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows, has_numbers
-
-
-def _collect(frame: Frame) -> nw.DataFrame[Any]:
-    return frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame
-
-
-def _leave_out_words(frame: Frame, rows: RowSource, queries: list[str]) -> tuple[Frame, RowSource]:
-    wrong = nw.col("query_id").is_in(queries) & ~nw.col("iteration").str.contains(_WHOLE)
-    if isinstance(frame, nw.LazyFrame):
-        return leave_out_rows(frame, wrong, label=rows.label, what=_describe_word), rows
-    indexed = frame.with_row_index("row")
-    bad = indexed.filter(wrong)
-    skipped = SkippedRows()
-    for row, value in zip(bad.get_column("row").to_list(), bad.get_column("iteration").to_list(), strict=True):
-        skipped.add(f"{rows.locate(row)} (has {value!r} in column 2)" if skipped.count < 5 else "")
-    skipped.report(rows.label)
-    kept = indexed.filter(~wrong)
-    return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
-
-
-def _describe_word(row: nw.DataFrame[Any]) -> str:
-    return f"has {row.get_column('iteration').item()!r} in column 2"
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
@@ -104,7 +74,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
     of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
     values: list[str] = of_query.get_column("iteration").to_list()
-    words = [k for k, value in enumerate(values) if not re.fullmatch(_WHOLE, value)]
+    words = [k for k, value in enumerate(values) if not re.fullmatch(WHOLE, value)]
     bad = words[0] if len(words) < len(values) else next(k for k, value in enumerate(values) if value != values[0])
     other = next(value for value in values if value != values[bad])
     row = of_query.get_column("row").to_list()[bad]
@@ -113,28 +83,85 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
     )
 
 
-def add_empty_iterations(frame: pl.DataFrame, *, first: int) -> pl.DataFrame:
+class UnnamedRows(NamedTuple):
+    """Rows of a run without doc_id that do not look like an iteration without results: how many, and the first of them."""
+
+    number: int = 0
+    first: str = ""
+
+
+def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
+    """Return the rows with a null doc_id that may be results whose id was lost.
+
+    A null doc_id says that the iteration has no results. Rank and score are 0 or null then, and where both are null or absent
+    the iteration has no other row.
+    """
+    schema = frame.collect_schema()
+    is_null = nw.col("doc_id").is_null()
+    if not len(collect(frame.filter(is_null).head(1))):
+        return UnnamedRows()
+    nameless: Frame = (frame.with_row_index("row") if isinstance(frame, nw.DataFrame) else frame).filter(is_null)
+    has_value, has_zero = ~is_null, ~is_null  # false in all of these rows
+    for name in (name for name in ("rank", "score") if name in schema):
+        number = nw.col(name).fill_null(0)
+        has_value = has_value | ((number != 0) & number.is_finite() if schema[name].is_float() else number != 0)
+        has_zero = has_zero | (~nw.col(name).is_null() & (number == 0))
+    iteration = [name for name in ("query_id", "iteration") if name in schema]
+    results: Any = frame.filter(~is_null & (nw.col("doc_id") != EMPTY_DOC)).select(iteration).unique()
+    ranked = collect(nameless.filter(has_value))
+    beside = collect(nameless.filter(~has_value & ~has_zero).join(results, on=iteration, how="semi"))
+    found = pl.concat([ranked, beside])
+    if found.is_empty():
+        return UnnamedRows()
+    if isinstance(frame, nw.DataFrame):
+        return UnnamedRows(len(found), rows.locate(found["row"].min()))  # type: ignore[arg-type]  # numbers of rows
+    return UnnamedRows(len(found), f"a row {quote(str(found.row(0, named=True)))}")
+
+
+def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
+    """Give one notice about the rows that `find_unnamed_rows` found in the parts of a run, if there are any."""
+    found = [part for part in parts if part.number]
+    if found:
+        count = sum(part.number for part in found)
+        notice(
+            f"{label}: {count:,} row{'s' * (count != 1)} without a doc_id {'has' if count == 1 else 'have'} a rank, a score, or "
+            f"results beside, and {'was' if count == 1 else 'were'} not counted as results; the first: {found[0].first}; write "
+            "the ids (pandas reads the id NA as none: keep_default_na=False), or '-' with rank and score 0 where an iteration "
+            "has no results"
+        )
+
+
+def mark_empty_iterations(frame: Frame) -> Frame:
+    """Write `-`, with rank and score 0, where doc_id is null: the iteration returned nothing."""
+    frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
+    nothing = nw.col("doc_id") == EMPTY_DOC
+    schema = frame.collect_schema()
+    return frame.with_columns(
+        nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(schema[name]).alias(name)
+        for name in ("rank", "score")
+        if name in schema
+    )
+
+
+def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """Add a row `-` for every number from `first` to the query's largest that has no row.
+
+    Of a lazy frame only the iterations are collected, and the rows are moved to its engine.
 
     Raises:
         InputError: a number is below `first`, a gap is over 10,000, or all gaps together are over 5 million and over ten
             times the iterations that are there.
     """
-    tags = [pl.col("tag").max()] if "tag" in frame.columns else []  # one a query; null where it is not said
-    searched = frame.group_by("query_id", "iteration").agg(*tags)
-    missing = _find_missing(searched, first=first)
-    return pl.concat([frame, missing.select(pl.col(name).cast(frame.schema[name]) for name in frame.columns)])
-
-
-def add_empty_iterations_lazily(frame: nw.LazyFrame[Any], *, first: int) -> nw.LazyFrame[Any]:
-    """Do the same for a lazy frame: only its iterations are collected, and the `-` rows are moved to its engine."""
     schema = frame.collect_schema()
-    tags = [nw.col("tag").max()] if "tag" in schema else []
+    tags = [nw.col("tag").max()] if "tag" in schema else []  # one a query; null where it is not said
     missing = _find_missing(collect(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
     if missing.is_empty():
         return frame
-    there = move_to_engine(frame, nw.from_native(missing.select(schema.names())))
-    return nw.concat([frame, there.select(nw.col(name).cast(schema[name]) for name in schema.names())])
+    there: Any = nw.from_native(missing)
+    if isinstance(frame, nw.LazyFrame):
+        there = move_to_engine(frame, there.select(schema.names()))
+    whole: Frame = nw.concat([frame, there.select(nw.col(name).cast(schema[name]) for name in schema.names())])
+    return whole
 
 
 def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:

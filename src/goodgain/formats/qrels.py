@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -14,13 +13,12 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.containers import read_column_names
-from goodgain.files.content import read_bytes
+from goodgain.files.bad_rows import Problem, check_errors_option, check_rows, number_lines, number_rows, quote
 from goodgain.files.forks import check_fork
-from goodgain.files.frames import write_frame
-from goodgain.files.opening import container, make_path, stem
-from goodgain.files.row_origins import RowSource, check_errors_option, number_lines, number_rows, quote
-from goodgain.formats.checks import check_rows
+from goodgain.files.opening import container, make_path, read_bytes
+from goodgain.files.table_reading import read_column_names
+from goodgain.files.table_writing import write_frame
+from goodgain.formats.any_source import cast_to_table, find_header, find_problems, open_source
 from goodgain.formats.column_names import (
     Columns,
     check_columns,
@@ -29,25 +27,24 @@ from goodgain.formats.column_names import (
     warn_of_understood_columns,
 )
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.facade import PandasFacade
-from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
-from goodgain.formats.labels import (
-    LEAST_LABEL,
-    check_documents,
-    check_levels,
-    clip_for_trec_eval,
+from goodgain.formats.host_forms import PandasFacade, check_levels, clip_for_trec_eval
+from goodgain.formats.label_rules import (
+    check_sizes,
     count_differing_labels,
+    describe_queries_left_out,
     keep_one_label_per_document,
     keep_one_label_per_iteration,
     keep_whole_labels,
+    take_out_null_labels,
 )
-from goodgain.formats.tables import find_header, read_file
-from goodgain.formats.text import QRELS_TEXT
 from goodgain.ranking.engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
-from goodgain.schema import QRELS
+from goodgain.schema import EMPTY_DOC, QRELS
 
-__all__ = ["Judgment", "Qrels", "load_qrels", "looks_like_qrels", "read_qrels", "write_qrels"]
+_NOTHING: Problem = (
+    nw.col("doc_id") == EMPTY_DOC,
+    "judges the document '-', which stands for an iteration that returned nothing",
+)
 
 
 class Judgment(NamedTuple):
@@ -129,7 +126,7 @@ class Qrels(PandasFacade):
     def for_hosts(self) -> pl.DataFrame:
         """query_id, doc_id, relevance (Int64), iteration: what a classic measure may see.
 
-        Labels below -1 are -1, and 0 in a query that has no others: they crash trec_eval.
+        Labels below -1 become -1, and in a query whose labels are all below 0 each becomes 0: they crash trec_eval.
 
         Raises:
             InputError: a label is not a whole number: pytrec_eval refuses it, ranx cuts 2.9 down to 2 without a word.
@@ -227,78 +224,42 @@ def load_qrels(
     check_errors_option(errors)
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
-    name, (source_frame, rows, found), is_text = _open_source(source, errors, check_columns(columns))
+    path = source if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)) else None
+    if path is not None:
+        source, columns = _ir_datasets_qrels(str(path)), None
+    name, (opened, rows, found), is_text = open_source(source, QRELS, errors=errors, columns=check_columns(columns))
     warn_of_understood_columns(found, rows.label)
+    problems = [_NOTHING]
     if not is_text:
-        if labels is None and "iteration" in source_frame.collect_schema().names():
-            source_frame = source_frame.with_columns(_ignore_column_2(source_frame.collect_schema()["iteration"]))
-        source_frame, rows = check_rows(cast_columns(source_frame, QRELS), rows, QRELS, errors=errors)
-    frame = collect(source_frame)
+        if labels is None and "iteration" in opened.collect_schema():
+            opened = opened.with_columns(_ignore_column_2(opened.collect_schema()["iteration"]))
+        opened = cast_to_table(opened, QRELS, rows.label)
+        problems = [*find_problems(opened, QRELS), _NOTHING]
+    opened, rows = check_rows(opened, rows, problems, errors=errors)
+    frame = collect(opened)
     if "iteration" not in frame.columns:
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
         frame = frame.with_columns(iteration=pl.lit("0"))
-    frame = frame.select(
-        pl.col("query_id"), pl.col("iteration"), pl.col("doc_id"), pl.col("relevance").cast(pl.Float64)
-    )
+    frame = frame.select(pl.col(name).cast(dtype) for name, dtype in QRELS.polars.items())
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
-    check_documents(frame, rows)
-    frame, ungraded, rows = _take_out_null_labels(frame, rows, report=report_null)
-    if not math.isfinite(frame.get_column("relevance").abs().sum()):
-        raise InputError(f"{rows.label}: the labels are so large that their sum overflows; map them to a small scale")
-    low = frame.get_column("relevance").filter(frame.get_column("relevance").abs().is_between(0, LEAST_LABEL, "none"))
-    if len(low):
-        raise InputError(
-            f"{rows.label}: the label {low[0]:g} is so small that floats lose its digits; map the labels to a larger scale"
-        )
+    frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
+    check_sizes(frame, rows.label)
     frame = keep_whole_labels(frame)
+    subtopics = None
     if labels is None:
-        labelled, subtopics = keep_one_label_per_document(frame, rows)
-        return Qrels(labelled, name=name, rows=subtopics, renamed=found.renamed, ungraded=ungraded)
-    labelled = keep_one_label_per_iteration(frame, rows)
-    return Qrels(labelled, labels=labels, name=name, renamed=found.renamed, ungraded=ungraded)
-
-
-def _take_out_null_labels(
-    frame: pl.DataFrame, rows: RowSource, *, report: bool
-) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows without one (None where there are none), and where the former come from.
-
-    Raises:
-        InputError: no row has a label.
-    """
-    is_null = frame.get_column("relevance").is_null()
-    if not is_null.any():
-        return frame, None, rows
-    count = int(is_null.sum())
-    if count == frame.height:
-        raise InputError(f"{rows.label}: every relevance is null, so there is no judgment; give qrels with labels")
-    if report:
-        notice(
-            f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged"
-            f"{_describe_queries_left_out(frame.filter(is_null), frame.filter(~is_null))}"
-        )
-    labelled = (~is_null).arg_true().to_list()
-    return frame.filter(~is_null), frame.filter(is_null).drop("relevance"), rows.subset(labelled)
-
-
-def _describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
-    """Say how many queries have null labels only; return an empty text where none has."""
-    count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
-    subject = "1 query has" if count == 1 else f"{count} queries have"
-    return f"; {subject} null labels only, and no mean is over such queries" if count else ""
-
-
-def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Return the name of qrels, their columns, and whether they are text, whose lines are checked while they are read."""
-    if not isinstance(source, (str, os.PathLike)):
-        return None, open_frame(source, QRELS, columns=columns), False
-    path = Path(source)
-    if not _exists(path):
-        return str(source), open_frame(_ir_datasets_qrels(str(source)), QRELS), False
-    name = stem(path)
-    return name, *read_file(path, QRELS, errors=errors, columns=columns)
+        frame, subtopics = keep_one_label_per_document(frame, rows)
+    else:
+        frame = keep_one_label_per_iteration(frame, rows)
+    return Qrels(
+        frame,
+        labels=labels,
+        name=name if path is None else str(path),
+        rows=subtopics,
+        renamed=found.renamed,
+        ungraded=ungraded,
+    )
 
 
 def _ignore_column_2(found: Any) -> nw.Expr:
@@ -351,16 +312,15 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     content = read_bytes(path)
     if kind in ("parquet", "arrow"):
         return _are_of_qrels(read_column_names(content, path, kind), columns)
-    header = find_header(content, path, columns or {}) if kind == "text" else None
-    if header is not None:
-        return _are_of_qrels(header.names, columns)
-    first = next((number_lines if kind == "jsonl" else number_rows)(content), (0, b""))[1]
     if kind == "jsonl":
         try:
-            return _are_of_qrels(json.loads(first), columns)
+            return _are_of_qrels(json.loads(next(number_lines(content), (0, b""))[1]), columns)
         except (ValueError, TypeError, RecursionError):
             return False
-    return len(first.split()) == len(QRELS_TEXT.fields)
+    names = find_header(content, path, columns or {})
+    if names is not None:
+        return _are_of_qrels(names, columns)
+    return len(next(number_rows(content), (0, b""))[1].split()) == len(QRELS.columns)
 
 
 def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
@@ -389,7 +349,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
         count = source.ungraded.height
         notice(
             f"{target}: {count} document{'s' * (count != 1)} without a label left out, since TREC text cannot hold null"
-            f"{_describe_queries_left_out(source.ungraded, source.frame)}; write Parquet or JSON Lines to keep them"
+            f"{describe_queries_left_out(source.ungraded, source.frame)}; write Parquet or JSON Lines to keep them"
         )
     elif source.ungraded is not None:
         frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
 from goodgain.files.forks import check_fork
-from goodgain.files.frames import write_frame
-from goodgain.files.opening import container, make_path, stem
-from goodgain.files.row_origins import check_errors_option
-from goodgain.formats.checks import UnnamedRows, check_rows, check_tags, find_unnamed_rows, warn_of_unnamed_rows
+from goodgain.files.opening import container, make_path
+from goodgain.files.safe_text import check_name
+from goodgain.files.table_writing import write_frame
+from goodgain.formats.any_source import OpenFrame, cast_to_table, find_problems, open_source
 from goodgain.formats.column_names import (
     Columns,
     FoundColumns,
@@ -24,31 +24,25 @@ from goodgain.formats.column_names import (
     check_columns_used,
     warn_of_understood_columns,
 )
-from goodgain.formats.facade import PandasFacade
-from goodgain.formats.frames import OpenFrame, cast_columns, open_frame
-from goodgain.formats.iterations import add_empty_iterations, add_empty_iterations_lazily, number_iterations
-from goodgain.formats.tables import read_file
+from goodgain.formats.host_forms import PandasFacade
+from goodgain.formats.iterations import (
+    UnnamedRows,
+    add_empty_iterations,
+    find_unnamed_rows,
+    mark_empty_iterations,
+    number_iterations,
+    warn_of_unnamed_rows,
+)
 from goodgain.ranking.engine_ranking import rank_on_engine, sort_unordered, warn_of_order
 from goodgain.ranking.engines import collect, to_lazy
-from goodgain.ranking.first_occurrences import find_first_occurrences, find_first_rows
-from goodgain.ranking.flattening import add_ranks, make_ranking, warn_if_scores_contradict
+from goodgain.ranking.first_occurrences import (
+    add_ranks,
+    find_first_occurrences,
+    find_first_rows,
+    make_ranking,
+    warn_if_scores_contradict,
+)
 from goodgain.schema import EMPTY_DOC, RUN
-
-__all__ = [
-    "AnyRun",
-    "Run",
-    "ScoredDoc",
-    "check_run_options",
-    "describe_likely_iteration",
-    "has_repeats",
-    "load_run",
-    "make_run",
-    "read_run",
-    "warn_of_likely_iteration",
-    "warn_of_missing_iterations",
-    "warn_once",
-    "write_run",
-]
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
@@ -101,13 +95,9 @@ class Run(PandasFacade):
         self.warned: set[str] = set()
         self.unnamed = UnnamedRows()
 
-    @property
+    @cached_property
     def rows(self) -> pl.DataFrame:
         """The frame in memory, collected where it was lazy."""
-        return self._collected
-
-    @cached_property
-    def _collected(self) -> pl.DataFrame:
         if isinstance(self.frame, pl.DataFrame):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
@@ -213,7 +203,7 @@ def load_run(
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, found, is_text = _open_source(source, errors, check_columns(columns))
+    name, found, is_text = open_source(source, RUN, errors=errors, columns=check_columns(columns))
     warn_of_understood_columns(found.columns, found.rows.label)
     return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
 
@@ -279,36 +269,56 @@ def make_run(
     columns = frame.collect_schema().names()
     unnamed = UnnamedRows()
     if not is_text:
-        frame = cast_columns(frame, RUN)
+        frame = cast_to_table(frame, RUN, rows.label)
         unnamed = find_unnamed_rows(frame, rows)
-        frame, rows = check_rows(frame, rows, RUN, errors=errors)
+        frame = mark_empty_iterations(frame)
+        frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
     has_column = "iteration" in columns
     if not has_column:
         frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
     frame, rows, has_numbers = number_iterations(frame, rows, first=first, errors=errors)
     has_iterations = has_column and has_numbers
     if "tag" in columns:
-        check_tags(frame, rows)
+        _check_tags(frame, rows)
     frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
-    if isinstance(frame, nw.LazyFrame):
-        if gaps == "empty" and has_iterations:
-            frame = add_empty_iterations_lazily(frame, first=first)
-        is_empty = not len(collect(frame.select("query_id").head(1)))
-        run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
-    else:
-        in_memory = add_ranks(frame.to_native())
-        if gaps == "empty" and has_iterations:
-            in_memory = add_empty_iterations(in_memory, first=first)
-        is_empty = in_memory.is_empty()
-        run = Run(in_memory, name=name, has_iterations=has_iterations, columns=found)
+    if isinstance(frame, nw.DataFrame):
+        frame = nw.from_native(add_ranks(frame.to_native()))
+    if gaps == "empty" and has_iterations:
+        frame = add_empty_iterations(frame, first=first)
+    run = Run(frame.to_native(), name=name, has_iterations=has_iterations, columns=found)
     run.unnamed = unnamed
-    if not is_part:
-        warn_of_unnamed_rows(rows.label, [unnamed])
-    if is_empty and not is_part:
+    if is_part:
+        return run
+    warn_of_unnamed_rows(rows.label, [unnamed])
+    if not len(collect(frame.select("query_id").head(1))):
         notice(f"{rows.label}: {EMPTY_RUN}")
-    if not has_column and not is_part and found.likely_iteration is None and has_repeats(run.frame):
+    if not has_column and found.likely_iteration is None and _has_repeats(frame):
         warn_of_missing_iterations(run)
     return run
+
+
+def _check_tags(frame: Frame, rows: RowSource) -> None:
+    """Raise `InputError` where a query has two tags: a run is one system."""
+    if isinstance(frame, nw.DataFrame):  # in almost every run all tags are the same
+        column = frame.get_column("tag").drop_nulls()
+        if not len(column) or (column == column.item(0)).all():
+            return
+    given: Any = frame.filter(~nw.col("tag").is_null())
+    tags = given.group_by("query_id").agg(nw.col("tag").min().alias("one"), nw.col("tag").max().alias("other"))
+    differing = collect(tags.filter(nw.col("one") != nw.col("other")).sort("query_id").head(1))
+    if differing.is_empty():
+        return
+    query_id, one, other = differing.row(0)
+    place = rows.label
+    if isinstance(frame, nw.DataFrame):
+        of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id, ~nw.col("tag").is_null())
+        one = of_query.get_column("tag").item(0)
+        row, other = of_query.filter(nw.col("tag") != one).select("row", "tag").row(0)
+        place = rows.locate(row)
+    raise InputError(
+        f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row; "
+        "a run is one system: give each system a file of its own"
+    )
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
@@ -323,23 +333,36 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
         raise InputError(f"gaps={gaps!r} is neither 'close' nor 'empty'")
 
 
-def _open_source(source: Any, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Return the name of a run, its columns, and whether it is text, whose lines are checked while they are read."""
-    if not isinstance(source, (str, os.PathLike)):
-        return None, open_frame(source, RUN, columns=columns), False
-    path = Path(source)
-    name = stem(path)
-    return name, *read_file(path, RUN, errors=errors, columns=columns)
+def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
+    """Return name -> run, the names as text.
+
+    Args:
+        systems: name -> what `read_run` takes.
+        least: how many systems there have to be.
+
+    Raises:
+        InputError: the runs have no names, or one that is no text, two have the same, or there are too few.
+    """
+    if not isinstance(systems, Mapping):
+        raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
+    named = {check_name(str(name), "system"): run for name, run in systems.items()}
+    if len(named) < len(systems):
+        raise InputError("two systems have the same name once it is text; give each a name of its own")
+    if len(named) < least:
+        there = ", ".join(named) or "none"
+        if least == 1:
+            raise InputError("there is no run; give one, with its name: {'agent': run}")
+        raise InputError(f"a comparison needs two systems or more, and there is {there}; add another run")
+    return named
 
 
-def has_repeats(frame: Any) -> bool:
+def _has_repeats(frame: Frame) -> bool:
     """Tell whether a document stands twice in a query, wherever the rows are."""
-    if isinstance(frame, pl.DataFrame):
-        results = frame.filter(pl.col("doc_id") != EMPTY_DOC)
-        return bool(results.select(pl.struct("query_id", "doc_id").is_duplicated().any()).item())
-    lazy: nw.LazyFrame[Any] = nw.from_native(frame)
-    documents = lazy.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-    return bool(len(collect(documents.filter(nw.col("times") > 1).head(1))))
+    results = frame.filter(nw.col("doc_id") != EMPTY_DOC)
+    if isinstance(results, nw.DataFrame):
+        return bool(results.select("query_id", "doc_id").is_duplicated().any())
+    times = results.group_by("query_id", "doc_id").agg(nw.len().alias("times"))
+    return bool(len(collect(times.filter(nw.col("times") > 1).head(1))))
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:

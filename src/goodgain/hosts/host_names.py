@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goodgain.measures import MEASURES
-from goodgain.measures.declaration import Choice, GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 
 __all__ = ["HOST_NAMES"]
 
@@ -13,11 +13,13 @@ def _name_measure(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
 
     These hosts have no syntax for parameters but cutoff and threshold.
     """
-    name, value = measure.declaration.host_name, measure.declaration.value
-    if not isinstance(value, Choice):
-        return {name: measure}
-    others = [other for other in value.values if other != value.default]
-    return {name: measure} | {f"{name}_{other}": measure(**{value.parameter: other}) for other in others}
+    name = measure.declaration.host_name
+    return {name: measure} | {
+        f"{name}_{choice}": measure(**{parameter: choice})
+        for parameter, info in measure.declaration.own.items()
+        for choice in (info.choices if isinstance(info.choices, list) else ())
+        if choice != info.default
+    }
 
 
 #: Measure by host name; `iterations_for_all_good_results_retrieved` is the one with pool='retrieved'.

@@ -18,11 +18,10 @@ from goodgain.evaluation import count_with_notices, score_run
 from goodgain.formats import Qrels, Run, read_qrels
 from goodgain.formats.run import load_run
 from goodgain.measures import MEASURES
-from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.ranked import HOSTLESS_MEASURES
-from goodgain.measures.ranked_declaration import RankedMeasure
+from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
+from goodgain.measures.ledger_values import final_values
+from goodgain.measures.names import HOSTLESS_MEASURES
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.measures.values import final_values
 from goodgain.ranking.engines import collect
 
 __all__ = ["GoodgainProvider", "register"]

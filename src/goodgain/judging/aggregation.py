@@ -8,12 +8,10 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels
-from goodgain.formats.labels import keep_whole_labels
+from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
-from goodgain.judging.grades import DOCUMENT, Grades, read_grades
+from goodgain.judging.grade_table import DOCUMENT, read_grades
 from goodgain.judging.scales import MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
-
-__all__ = ["RULES", "aggregate", "aggregate_grades", "count_ties", "rescale"]
 
 _GRADE = pl.col("grade")
 _ONES, _ZEROS = (_GRADE == 1).sum(), (_GRADE == 0).sum()
@@ -66,24 +64,20 @@ def aggregate(
     >>> aggregate(votes, scale="binary").rows()
     [('q', 'a', 1, 3, 0, False), ('q', 'b', None, 2, 1, True)]
     """
-    known = None if scale is None else find_scale(scale)
-    return aggregate_grades(read_grades(grades, scale=known), how=how, scale=known, map_=map, map_first=map_first)
-
-
-def aggregate_grades(
-    grades: Grades, *, how: str | None, scale: Scale | None, map_: MapLike | None, map_first: bool
-) -> pl.DataFrame:
-    """Do what `aggregate` does, to grades that were read."""
-    if map_first and map_ is None:
+    if map_first and map is None:
         raise InputError("map_first=True (--map-first) has no map to apply; give map= (--map) too")
-    labels = None if map_ is None else find_map(map_)
-    frame = grades.frame
+    known = None if scale is None else find_scale(scale)
+    labels = None if map is None else find_map(map)
+    read = read_grades(grades, scale=known)
+    frame = read.frame
     if labels is not None and map_first:
         frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
-    rule = _choose_rule(how, frame, scale, labels if map_first else None)
+    rule = _choose_rule(how, frame, labels if map_first and labels is not None else known)
     if rule == "majority":
-        _check_binary(grades, frame)
-    if rule == "first" and not grades.ordered:
+        remedy = "how='mean', or map the grades to 0 and 1 first (--map '>=2 -> 1' --map-first)"
+        otherwise = f"and a majority vote needs 0 and 1; choose {remedy}"
+        read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
+    if rule == "first" and not read.ordered:
         raise InputError(
             "how='first': rows of a database have no order, so there is no first grade; choose another rule, or collect the "
             "frame in the order that counts"
@@ -98,16 +92,14 @@ def aggregate_grades(
     return keep_whole_labels(found)
 
 
-def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | None, mapped: ScaleMap | None) -> str:
+def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap | None) -> str:
     """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
     if how is not None:
         if how not in RULES:
             raise InputError(f"how={how!r} is not a rule; choose {', '.join(RULES)}")
         return how
-    if mapped is not None:
-        return "majority" if mapped.is_binary else "mean"
-    if scale is not None:
-        return "majority" if scale.is_binary else "mean"
+    if known is not None:
+        return "majority" if known.is_binary else "mean"
     several = frame.select(DOCUMENT).is_duplicated().any()
     given = frame.get_column("grade").drop_nulls()
     if several and len(given) and given.is_in([0.0, 1.0]).all():
@@ -118,17 +110,6 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | None, mapp
     return "mean"
 
 
-def _check_binary(grades: Grades, frame: pl.DataFrame) -> None:
-    """Raise `InputError` for a grade that is not 0 or 1, which a majority vote needs."""
-    column = frame.get_column("grade")
-    other = (column.is_not_null() & ~column.is_in([0.0, 1.0])).arg_true()
-    if len(other):
-        raise InputError(
-            f"{grades.locate(other[0])} has the grade {column[other[0]]:g}, and a majority vote needs 0 and 1; choose "
-            "how='mean', or map the grades to 0 and 1 first (--map '>=2 -> 1' --map-first)"
-        )
-
-
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
     """Return query_id, doc_id, relevance, n_judges, n_null, tie."""
     found = frame.group_by("document", maintain_order=True).agg(
@@ -137,8 +118,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
         _GRADE.count().cast(pl.Int64).alias("n_judges"),
         _GRADE.null_count().cast(pl.Int64).alias("n_null"),
     )
-    ties = count_ties(frame)
-    joined = found.join(ties, on="document", how="left", maintain_order="left")
+    joined = found.join(count_ties(frame), on="document", how="left", maintain_order="left")
     return joined.drop("document").with_columns(pl.col("tie").fill_null(False))
 
 
@@ -167,15 +147,10 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     remedy = (
         "aggregate the grades with map= and map_first=True (--map-first), which maps them before their mean is taken"
     )
-    frames = []
-    for frame in (source.frame, source.rows):
+
+    def apply(frame: pl.DataFrame) -> pl.DataFrame:
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)
-        frames.append(keep_whole_labels(frame.with_columns(relevance=mapped)))
-    return Qrels(
-        frames[0],
-        labels=source.labels,
-        name=source.name,
-        rows=frames[1],
-        renamed=source.renamed,
-        ungraded=source.ungraded,
-    )
+        return keep_whole_labels(frame.with_columns(relevance=mapped))
+
+    kept = {name: getattr(source, name) for name in ("labels", "name", "renamed", "ungraded")}
+    return Qrels(apply(source.frame), rows=apply(source.rows), **kept)

@@ -1,61 +1,48 @@
-"""Grades as they stand in one file: long form, a sheet, qrels, or what a judging tool exports."""
+"""Grades as they stand in one file: long form, a sheet, qrels, a Quepid book (CSV), or an OpenSearch judgment list (JSON)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.cells import read_cells
-from goodgain.files.content import read_lines
-from goodgain.files.opening import container, plain_name
-from goodgain.files.row_origins import RowSource
+from goodgain.files.bad_rows import FrameRows, RowSource
+from goodgain.files.delimited import check_texts, name_rows_below, pick_columns, read_cells
+from goodgain.files.json_lines import ObjectRows, iterate_objects
+from goodgain.files.json_text import NotJSONError, loads_exactly
+from goodgain.files.opening import container, plain_name, read_bytes, read_lines, separator_by_name
 from goodgain.files.safe_text import unguard_ids
-from goodgain.files.tables import check_texts, name_rows_below, pick_columns, read_table, separator_by_name
-from goodgain.formats.text import QRELS_TEXT, read_text
-from goodgain.judging.tool_exports import is_quepid_book, read_json_grades, read_quepid_book
-
-__all__ = ["GRADE", "OneSource", "name_columns", "open_grade_file"]
+from goodgain.files.table_reading import read_table
+from goodgain.files.trec_text import read_text
+from goodgain.schema import QRELS
 
 _BOM = b"\xef\xbb\xbf"
 #: Names of the column with the grade: of grades in long form, and of qrels.
 GRADE = ("grade", "relevance")
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
-
-class OneSource(NamedTuple):
-    """Grades as they stand in one source.
-
-    Attributes:
-        frame: query_id, doc_id, judge (only where the source says who judged), grade (of any type), row (its place).
-        rows: how errors name a row.
-    """
-
-    frame: pl.DataFrame
-    rows: RowSource
+#: Grades of one source, query_id, doc_id, judge (only where the source says who judged), grade (of any type) and row (its
+#: place); and how errors name a row.
+OneSource = tuple[pl.DataFrame, RowSource]
 
 
 def open_grade_file(path: Path) -> OneSource:
-    """Read the grades of a file, by the ending of its name: .csv, .tsv, .json, JSON Lines, Parquet, Arrow, or TREC text.
-
-    Raises:
-        InputError: the file cannot be read, or is not one of grades.
-    """
-    rows: RowSource
+    """Read the grades of a file, by the ending of its name: .csv, .tsv, .json, JSON Lines, Parquet, Arrow, or TREC text."""
     kind = container(path)
     separator = separator_by_name(path)
     if separator is not None:
         return _read_delimited(path, separator)
     if kind == "jsonl" or Path(plain_name(path.name)).suffix.lower() == ".json":
-        frame, rows = read_json_grades(path, lines=kind == "jsonl")
-    elif kind == "text":
+        return _read_json(path, lines=kind == "jsonl")
+    if kind == "text":
         return _read_trec(path)
-    else:
-        frame, rows, _ = read_table(path, _TYPES, find=lambda names: find_grades(names, str(path)))
-    return OneSource(name_columns(frame, str(path)), rows)
+    frame, rows, _ = read_table(path, _TYPES, find=lambda names: _find_grades(names, str(path)))
+    return name_columns(frame, str(path)), rows
 
 
 def _read_delimited(path: Path, separator: str) -> OneSource:
@@ -63,63 +50,150 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
     if not content.data.removeprefix(_BOM).strip():
         raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
     cells = read_cells(content, separator, path, errors=None)
-    if is_quepid_book(cells.names, str(path)):
+    if _is_quepid_book(cells.names, str(path)):
         rows = name_rows_below(path, cells)
         check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, rows)
-        return OneSource(read_quepid_book(cells.frame, cells.names), rows)
-    found = pick_columns(cells, separator, path, _TYPES, lambda names: find_grades(names, str(path)))
-    return OneSource(name_columns(unguard_ids(found.frame, ["query_id", "doc_id"], str(path)), str(path)), found.rows)
+        return _read_quepid_book(cells.frame, cells.names), rows
+    found = pick_columns(cells, separator, path, _TYPES, lambda names: _find_grades(names, str(path)))
+    return name_columns(unguard_ids(found.frame, ["query_id", "doc_id"], str(path)), str(path)), found.rows
 
 
 def _read_trec(path: Path) -> OneSource:
     """Read qrels in TREC text; where column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
     content = read_lines(path)
-    frame, lines, *_ = read_text(content, QRELS_TEXT, label=str(path), errors="raise")
+    frame, lines, *_ = read_text(content, QRELS, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
     frame = frame.rename({"relevance": "grade", "iteration": "judge"}).with_row_index("row")
     if judges.n_unique() < 2:
-        return OneSource(frame.drop("judge"), lines)
+        return frame.drop("judge"), lines
     if judges.str.contains(r"^\+?[0-9]+$").all():
         notice(
             f"{path}: column 2 holds different numbers and is read as the judge (trec_eval's qrels_jg); if it is the iteration "
             "or subtopic, write 0 into it"
         )
-    return OneSource(frame, lines)
+    return frame, lines
 
 
-def find_grades(names: Sequence[str], label: str) -> dict[str, str]:
-    """Return which columns of grades in long form are query_id, doc_id, judge (where there is one) and grade.
-
-    Raises:
-        InputError: the source has not these columns.
-    """
+def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
+    """Return which columns of grades in long form are query_id, doc_id, judge (where there is one) and grade."""
     both = [name for name in GRADE if name in names]
     if len(both) > 1:
         raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
     missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"])
     if missing:
+        # an at sign: people's addresses, which no message shows
+        shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
         raise InputError(
-            f"{label}: there is no column {', '.join(missing)} (it has {_shorten(names)}); grades stand in the columns query_id, "
-            "doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an OpenSearch judgment list)"
+            f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); grades "
+            "stand in the columns query_id, doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an "
+            "OpenSearch judgment list)"
         )
-    return (
-        {"query_id": "query_id", "doc_id": "doc_id"}
-        | ({"judge": "judge"} if "judge" in names else {})
-        | {both[0]: "grade"}
-    )
+    return {name: name for name in ("query_id", "doc_id", "judge") if name in names} | {both[0]: "grade"}
 
 
 def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
-    """Return query_id, doc_id, judge (where there is one), grade and row of grades in long form.
-
-    Raises:
-        InputError: the frame has not these columns.
-    """
-    found = find_grades(frame.columns, label)
+    """Return query_id, doc_id, judge (where there is one), grade and row of grades in long form."""
+    found = _find_grades(frame.columns, label)
     return frame.select(pl.col(name).alias(ours) for name, ours in found.items()).with_row_index("row")
 
 
-def _shorten(names: Sequence[Any]) -> str:
-    """Name the first columns of a file. Names with an at sign can be people's addresses, which no message shows."""
-    shown = ["(an address)" if "@" in str(name) else str(name)[:40] for name in names[:8]]
-    return ", ".join(shown) + (" ..." if len(names) > 8 else "")
+def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
+    """Tell whether the columns are those of a Quepid book: query, docid, and one for each rater."""
+    names = [name.strip().lower() for name in columns]
+    if names[:2] != ["query", "docid"]:
+        return False
+    if names[2:] == ["rating"]:
+        raise InputError(
+            f"{label}: is the export of a Quepid case, whose ratings are averaged over the raters and rounded already; export "
+            "the book, which has a column for each rater"
+        )
+    if len(names) == 2:
+        raise InputError(f"{label}: is a Quepid book without a rater; export it again when documents have been judged")
+    return True
+
+
+def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return query_id, doc_id, judge, grade, row of a book: one row for each rater of each line.
+
+    A cell `1|3` holds two grades: each is of a judge of its own, because a column such as Unknown stands for several
+    raters. Two raters of one name are two judges, too.
+    """
+    frame.columns = ["query_id", "doc_id", *_tell_apart(names[2:])]
+    grades = (
+        frame.with_row_index("row")
+        .unpivot(index=["row", "query_id", "doc_id"], variable_name="judge", value_name="grade")
+        .with_columns(pl.col("grade").fill_null("").str.split("|"))
+        .with_columns(number=pl.int_ranges(1, pl.col("grade").list.len() + 1))
+        .explode("grade", "number")
+    )
+    further = pl.format("{} [{}]", "judge", "number")
+    judge = pl.when(pl.col("number") > 1).then(further).otherwise(pl.col("judge")).alias("judge")
+    return grades.select("row", "query_id", "doc_id", judge, "grade").sort("row", maintain_order=True)
+
+
+def _tell_apart(names: Sequence[str]) -> list[str]:
+    """Add a number to a name that stood before."""
+    before: Counter[str] = Counter()
+    found = []
+    for name in names:
+        found.append(f"{name} ({before[name] + 1})" if before[name] else name)
+        before[name] += 1
+    return found
+
+
+def _read_json(path: Path, *, lines: bool) -> OneSource:
+    """Read objects in long form or of OpenSearch's judgment lists: JSON Lines, or one object or a list of them."""
+    unit = "line" if lines else "object"
+    rows = ObjectRows(_TYPES, partial(_refuse, f"{path}, {unit}"))
+    for number, value in iterate_objects(read_lines(path), rows.refuse) if lines else _parse_objects(path, rows.refuse):
+        try:
+            found = [*_grades_of(value)]
+        except ValueError as error:
+            rows.refuse(number, str(error))
+        for row in found:
+            rows.add(number, row)
+    frame, numbers = rows.to_frame()
+    if frame.is_empty():
+        raise InputError(f"{path}: there is no grade in this file; give one that has grades")
+    return name_columns(frame, str(path)), FrameRows(str(path), numbers, f"counting {unit}s from 1")
+
+
+def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, Any]]:
+    """Return what should be the objects of a JSON file, each with its number from 1."""
+    try:
+        value = loads_exactly(read_bytes(path).data.removeprefix(_BOM))
+    except NotJSONError as error:
+        refuse(1, f"is not JSON ({error})")
+    return enumerate(value if isinstance(value, list) else [value], start=1)
+
+
+def _refuse(label: str, number: int, wrong: str) -> None:
+    """Raise `InputError` without the text of the object: it may name a judge, which no message shows."""
+    raise InputError(f"{label} {number}: {wrong}; correct it")
+
+
+def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield query_id, doc_id, judge (where it is said) and grade for each grade of an object; `ValueError` if it has none."""
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    judge = {"judge": value["judge"]} if "judge" in value else {}
+    if isinstance(value.get("judgmentRatings"), list):
+        for entry in value["judgmentRatings"]:
+            yield from (judge | row for row in _grades_of(entry))
+        return
+    if isinstance(value.get("ratings"), list) and "query" in value:
+        for rating in value["ratings"]:
+            if not isinstance(rating, dict) or not {"docId", "rating"} <= rating.keys():
+                raise ValueError("has a rating without docId and rating (an OpenSearch judgment list has both)")
+            yield judge | {"query_id": value["query"], "doc_id": rating["docId"], "grade": rating["rating"]}
+        return
+    if "grade" in value and "relevance" in value:
+        raise ValueError("has two values that may be the grade, grade and relevance")
+    name = "relevance" if "relevance" in value else "grade"
+    missing = [key for key in ("query_id", "doc_id", name) if key not in value]
+    if missing:
+        raise ValueError(
+            f"has no {', '.join(missing)}: an object has query_id, doc_id, judge, grade, or is an entry of an OpenSearch "
+            'judgment list ({"query": ..., "ratings": [...]})'
+        )
+    yield value if name == "grade" else {**value, "grade": value[name]}

@@ -11,19 +11,16 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.batches.run_file import open_run_and_qrels
+from goodgain.counting.run_opening import open_run_and_qrels
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
-from goodgain.files.row_origins import quote
+from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.run import check_systems
 from goodgain.judging.pooling import pool
-from goodgain.measures.names import parse_measures
-from goodgain.measures.ranked import find_direction
+from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
-
-__all__ = ["DifferenceEstimate", "OrderAgreement", "compare_orders", "compute_intervals", "estimate_difference"]
 
 #: Fewer systems than these have too few pairs for a rank correlation.
 FEWEST_SYSTEMS = 5
@@ -92,20 +89,17 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
             "chance; compare the two that matter by their difference instead"
         )
     people, machine = load_qrels(human), load_qrels(model)
-    shared = sorted(set(_list_queries(people)) & set(_list_queries(machine)))
+    shared = sorted(_list_queries(people) & _list_queries(machine))
     if not shared:
         raise InputError("there is no query that both people and the model judged; give labels of the same queries")
     sign = -1 if find_direction(asked) == "down" else 1
     with NoticesOfSystems() as notices:
-        rows = [
-            {
-                "system": name,
-                "human": sign * _mean(_score(people, name, run, asked, shared, notices)),
-                "model": sign * _mean(_score(machine, name, run, asked, shared, notices)),
-            }
-            for name, run in systems.items()
-        ]
-    means = pl.DataFrame(rows).sort("human", "system", descending=[True, False])
+        rows = []
+        for name, run in systems.items():
+            values = [_score(labels, name, run, asked, shared, notices) for labels in (people, machine)]
+            rows.append((name, *(sign * math.fsum(of) / len(shared) for of in values)))
+    means = pl.DataFrame(rows, schema=["system", "human", "model"], orient="row")
+    means = means.sort("human", "system", descending=[True, False])
     top = means.head((means.height + 1) // 2)
     return OrderAgreement(
         means.with_columns(pl.col("human", "model") * sign),
@@ -140,22 +134,32 @@ def estimate_difference(
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
     asked = _read_measure(measure)
-    _check_confidence(confidence)
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
     systems = check_systems(runs)
     if len(systems) != 2:
         raise InputError(f"the difference of two systems needs two runs; there are {len(systems)}")
     people, machine = load_qrels(human), load_qrels(model)
-    judged = sorted(set(_list_queries(people)) & set(_list_queries(machine)))
+    judged = sorted(_list_queries(people) & _list_queries(machine))
     if len(judged) < FEWEST_QUERIES:
         raise InputError(
             f"people and the model both judged {len(judged)} queries: fewer than {FEWEST_QUERIES} make no interval that holds "
             "what it states; have more queries judged, drawn at random"
         )
-    _check_pool(people, systems, judged)
-    further = sorted(set(_list_queries(machine)) - set(_list_queries(people)))
+    left = pool(systems, k=2**31, qrels=people).filter(pl.col("query_id").is_in(judged))
+    if left.height:
+        raise InputError(
+            f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
+            f"{left.height:,} that the two runs found there: a difference needs all labels of its query; judge them, or leave "
+            "these queries out of people's labels"
+        )
+    further = sorted(_list_queries(machine) - _list_queries(people))
     with NoticesOfSystems() as notices:
-        by_people = _subtract(people, systems, asked, judged, notices)
-        by_model = _subtract(machine, systems, asked, [*judged, *further], notices)
+        differences = []
+        for labels, queries in ((people, judged), (machine, [*judged, *further])):
+            one, other = (_score(labels, name, run, asked, queries, notices) for name, run in systems.items())
+            differences.append(np.subtract(one, other))
+    by_people, by_model = differences
     return compute_intervals(by_people, by_model[: len(judged)], by_model[len(judged) :], confidence=confidence)
 
 
@@ -178,27 +182,16 @@ def compute_intervals(
         estimate += weight * float(np.mean(further) - np.mean(model))
         squared += weight**2 * float(np.var(further, ddof=1)) / more
     powered = quantile * math.sqrt(squared)
-    return DifferenceEstimate(
-        (alone, alone - error, alone + error),
-        (estimate, estimate - powered, estimate + powered),
-        weight,
-        n,
-        more,
-        confidence,
-    )
+    intervals = (alone, alone - error, alone + error), (estimate, estimate - powered, estimate + powered)
+    return DifferenceEstimate(*intervals, weight, n, more, confidence)
 
 
-def _list_queries(qrels: Qrels) -> list[str]:
-    labelled = qrels.frame.filter(pl.col("relevance").is_not_null())
-    return labelled.get_column("query_id").cast(pl.String).unique().to_list()
+def _list_queries(qrels: Qrels) -> set[str]:
+    return set(qrels.frame.get_column("query_id"))
 
 
 def _read_measure(measure: Any) -> ir_measures.Measure:
-    """Return the measure that systems are compared on.
-
-    Raises:
-        MeasureError: it is not one measure, but several or a range of iterations.
-    """
+    """Return the one measure that systems are compared on."""
     found = parse_measures(measure)
     if len(found) > 1:
         raise MeasureError(
@@ -208,19 +201,10 @@ def _read_measure(measure: Any) -> ir_measures.Measure:
     return found[0]
 
 
-def _check_confidence(confidence: Any) -> None:
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
-
-
 def _score(
     qrels: Qrels, name: str, run: Any, measure: ir_measures.Measure, queries: list[str], notices: NoticesOfSystems
 ) -> list[float]:
-    """Return the value of each query.
-
-    Raises:
-        MeasureError: a query has none.
-    """
+    """Return the value of each query; raise `MeasureError` where one has none."""
     with notices.of(name):
         searched, judged = open_run_and_qrels(qrels, run)
         warn_of_labels(judged.frame, [measure], switch=None)
@@ -235,39 +219,9 @@ def _score(
     return [values[query] for query in queries]
 
 
-def _mean(values: list[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _subtract(
-    qrels: Qrels,
-    systems: Mapping[str, Any],
-    measure: ir_measures.Measure,
-    queries: list[str],
-    notices: NoticesOfSystems,
-) -> np.ndarray[Any, Any]:
-    """Return the value of the first system minus that of the second, for each query."""
-    one, other = (np.array(_score(qrels, name, run, measure, queries, notices)) for name, run in systems.items())
-    differences: np.ndarray[Any, Any] = one - other
-    return differences
-
-
-def _check_pool(people: Qrels, systems: Mapping[str, Any], judged: list[str]) -> None:
-    """Raise `InputError` if a document of either run has no label of people in a query that they judged."""
-    left = pool(systems, k=2**31, qrels=people).filter(pl.col("query_id").is_in(judged))
-    if left.height:
-        raise InputError(
-            f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
-            f"{left.height:,} that the two runs found there: a difference needs all labels of its query; judge them, or leave "
-            "these queries out of people's labels"
-        )
-
-
 def _tau_b(means: pl.DataFrame) -> float | None:
     from scipy.stats import kendalltau
 
-    if means.height < 2:
-        return None
     found = float(kendalltau(means.get_column("human").to_numpy(), means.get_column("model").to_numpy()).statistic)
     return None if math.isnan(found) else found
 
@@ -277,15 +231,11 @@ def _tau_ap(human: np.ndarray[Any, Any], model: np.ndarray[Any, Any]) -> float |
 
     Systems that the model ties share the average over their orders; people's ties are not an order, and count as wrong by half.
     """
-    count = len(human)
     if len(set(model.tolist())) < 2:
         return None
     order = np.argsort(-model, kind="stable")
-    total = 0.0
-    for place in range(1, count):
-        here = order[place]
-        above = order[:place]
-        right = np.where(human[above] == human[here], 0.5, human[above] > human[here])
-        right = np.where(model[above] == model[here], 0.5, right)
-        total += float(right.sum()) / place
-    return 2 * total / (count - 1) - 1
+    human, model = human[order], model[order]
+    right = np.where(human[:, None] == human, 0.5, human[:, None] > human)  # of each pair: the row above the column
+    right = np.where(model[:, None] == model, 0.5, right)
+    shares = [float(right[:place, place].sum()) / place for place in range(1, len(model))]
+    return 2 * sum(shares) / len(shares) - 1

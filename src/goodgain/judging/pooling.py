@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from goodgain.batches.partition import partition_by_query
-from goodgain.batches.run_file import RunFile, open_run
 from goodgain.counting.coverage import warn_of_queries
+from goodgain.counting.query_batches import warn_of_file
+from goodgain.counting.run_file import RunFile, partition_by_query
+from goodgain.counting.run_opening import open_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
-from goodgain.files.frames import write_frame
-from goodgain.files.opening import container, plain_name
-from goodgain.files.row_origins import quote
+from goodgain.files.bad_rows import quote
+from goodgain.files.opening import container, separator_by_name
+from goodgain.files.results import open_results
 from goodgain.files.safe_text import GUARDED, guard_formulas
+from goodgain.files.table_writing import write_frame
 from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.run import check_systems
+from goodgain.judging.grade_table import DOCUMENT
 from goodgain.measures import MEASURES
-from goodgain.ranking.flattening import flatten_run
-from goodgain.ranking.positions import place_documents
+from goodgain.ranking.first_occurrences import flatten_run
+from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
-from goodgain.traces import read_results
 from goodgain.traces.output.runs import name_results
 
-__all__ = ["check_sheet_name", "pool", "write_sheet"]
-
-_KEY = ["query_id", "doc_id"]
-_TEXTS = ("title", "url", "snippet")
+#: What is shown of a document.
+TEXTS = ("title", "url", "snippet")
 
 
 def pool(
@@ -74,9 +73,7 @@ def pool(
     """
     systems = check_systems(runs)
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(
-            f"k={k!r}: give the number of results of an iteration that are looked at, a whole number from 1"
-        )
+        raise InputError(f"k={k!r}: give the number of results of an iteration that are looked at, from 1")
     judged = None if qrels is None else load_qrels(qrels, columns=columns)
     found = []
     with NoticesOfSystems() as notices:
@@ -90,104 +87,84 @@ def pool(
                 if judged is not None:
                     warn_of_queries(query_ids, judged.frame.get_column("query_id"))
     pooled = (
-        pl.concat(found).group_by(_KEY).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
+        pl.concat(found).group_by(DOCUMENT).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     )
     if results is not None:
         pooled = _add_texts(pooled, results)
-    return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(_KEY)
+    return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
 
 
 def _pool_run(run: Run | RunFile, qrels: Qrels | None, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
-    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds to the pool.
-
-    Beside them, the ids of its queries.
-    """
+    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds, and its queries."""
     select = _select_flattened if flattened else _select_iterations
-    labels = None if qrels is None else qrels.frame.filter(pl.col("relevance").is_not_null()).select(_KEY).unique()
-    found, query_ids = [], []
-    for rows in _read_rows(run):
+    labels = None if qrels is None else qrels.frame.select(DOCUMENT)
+    parts = [run] if isinstance(run, Run) else (block.run for block in partition_by_query(run))
+    found = [pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "iteration": pl.Int64})]
+    query_ids = [pl.Series("query_id", dtype=pl.String)]
+    unnamed = []
+    for part in parts:
+        rows = part.rows
+        unnamed.append(part.unnamed)
         query_ids.append(rows.get_column("query_id").unique())
-        selected = select(_number_iterations(rows), k)
-        found.append(selected if labels is None else selected.join(labels, on=_KEY, how="anti"))
+        # numbered 1..N within each query, as in the ledger
+        numbered = rows.with_columns(pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64))
+        selected = select(numbered, k)
+        found.append(selected if labels is None else selected.join(labels, on=DOCUMENT, how="anti"))
+    if isinstance(run, RunFile):
+        warn_of_file(run, unnamed, is_empty=not any(map(len, query_ids)))
     return pl.concat(found), pl.concat(query_ids)
-
-
-def _read_rows(run: Run | RunFile) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a run: at once, or for a large file in blocks that hold every row of their queries."""
-    if isinstance(run, Run):
-        yield run.rows
-        return
-    empty = True
-    for block in partition_by_query(run):
-        empty = False
-        yield block.run.rows
-    if empty:
-        yield from (block.run.rows for block in run.blocks())
-
-
-def _number_iterations(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with their iterations numbered 1..N within each query, as in the ledger."""
-    return rows.with_columns(pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64))
 
 
 def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
     results = rows.filter(pl.col("doc_id") != EMPTY_DOC).sort("query_id", "iteration", "rank", maintain_order=True)
     place = pl.int_range(pl.len()).over("query_id", "iteration")
-    return results.filter(place < k).group_by(_KEY).agg(pl.col("iteration").min())
+    return results.filter(place < k).group_by(DOCUMENT).agg(pl.col("iteration").min())
 
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
     """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
     ranking = flatten_run(rows).with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
-    top = ranking.filter(places.get_column("k") <= k).select(_KEY)
-    firsts = rows.group_by(_KEY).agg(pl.col("iteration").min())
-    return top.join(firsts, on=_KEY, how="left")
+    top = ranking.filter(places.get_column("k") <= k).select(DOCUMENT)
+    firsts = rows.group_by(DOCUMENT).agg(pl.col("iteration").min())
+    return top.join(firsts, on=DOCUMENT, how="left")
 
 
 def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
     """Add search_query, title, url and snippet, which are null where the results do not have the document."""
-    source = read_results(results) if isinstance(results, (str, os.PathLike)) else results
-    named = name_results(source).rename({"name": "doc_id"})
-    length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
-    fullest = named.sort(length, descending=True, maintain_order=True).group_by(_KEY, maintain_order=True)
-    texts = fullest.agg(
-        pl.col(name).filter(pl.col(name).is_not_null() & (pl.col(name) != "")).first() for name in _TEXTS
-    )
-    earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(_KEY, maintain_order=True)
+    named = name_results(open_results(results)).rename({"name": "doc_id"})
+    earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     searches = earliest.agg(pl.col("search_query").drop_nulls().first())
-    return pooled.join(searches, on=_KEY, how="left").join(texts, on=_KEY, how="left")
+    return pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")
+
+
+def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, doc_id, title, url and snippet of each document, from its result with the most text on."""
+    length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
+    fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
+    return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in TEXTS)
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return the form of a sheet, `csv` or `jsonl`, which the ending of its name says.
-
-    Raises:
-        InputError: it ends otherwise.
-    """
-    if Path(plain_name(path.name)).suffix.lower() == ".csv":
-        return "csv"
-    if container(path) == "jsonl":
-        return "jsonl"
-    raise InputError(f"{path}: a sheet is written as .csv or .jsonl; choose such a name")
+    """Return the form of a sheet, `csv` or `jsonl`, by the ending of its name; raise `InputError` for any other ending."""
+    form = "csv" if separator_by_name(path) == "," else container(path)
+    if form not in ("csv", "jsonl"):
+        raise InputError(f"{path}: a sheet is written as .csv or .jsonl; choose such a name")
+    return form
 
 
 def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
     """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
 
-    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe; ids do then, too.
-
-    What `judge` reads of the sheet has the same ids.
-
-    Raises:
-        InputError: the name ends otherwise, CSV cannot hold an id, or the file cannot be written.
+    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe. Ids do then, too:
+    `judge` takes it off again.
     """
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
         return
     # An apostrophe that stands before a formula in an id gets another one always: judge takes one off.
-    guarded = guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[_KEY], GUARDED))
-    for name in _KEY:
+    guarded = guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], GUARDED))
+    for name in DOCUMENT:
         ids = guarded.get_column(name)
         lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
         if len(lost):

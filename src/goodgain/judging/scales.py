@@ -11,8 +11,6 @@ import polars as pl
 
 from goodgain.errors import InputError
 
-__all__ = ["SCALES", "MapLike", "Scale", "ScaleLike", "ScaleMap", "find_map", "find_scale"]
-
 
 @dataclass(frozen=True)
 class Scale:
@@ -34,26 +32,16 @@ class Scale:
         return self.grades == (0.0, 1.0)
 
 
-def _count(name: str, low: int, high: int, words: Mapping[str, float] | None = None) -> Scale:
-    return Scale(name, tuple(float(grade) for grade in range(low, high + 1)), words or {})
+#: The scales with a name: their lowest and highest grade.
+_NAMED = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10), "esci": (0, 3)}
+#: Words that stand for grades: `esci` is the scale of Amazon's shopping queries, exact, substitute, complement, irrelevant.
+WORDS = {"esci": {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}}
 
-
-#: The scales with a name. `esci` is that of Amazon's shopping queries: exact, substitute, complement, irrelevant.
-SCALES = {
-    scale.name: scale
-    for scale in (
-        _count("binary", 0, 1),
-        _count("graded", 0, 3),
-        _count("good-gain", 0, 4),
-        _count("detail", 1, 10),
-        _count("esci", 0, 3, {"E": 3, "S": 2, "C": 1, "I": 0}),
-    )
-}
-
-#: A scale, its name, `LOW..HIGH` for whole grades, `0,1,3` or a sequence for a list of grades.
-ScaleLike = Scale | str | Iterable[float]
+#: The name of a scale, `LOW..HIGH` for whole grades, `0,1,3` or a sequence for a list of grades.
+ScaleLike = str | Iterable[float]
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+#: Agreement compares each grade with each other one: a larger range is a slip.
 _MOST_GRADES = 1000
 
 
@@ -66,72 +54,60 @@ def find_scale(scale: ScaleLike) -> Scale:
     >>> find_scale("0..4").grades
     (0.0, 1.0, 2.0, 3.0, 4.0)
     """
-    remedy = f"write {', '.join(SCALES)}, LOW..HIGH such as 0..4, or a list of grades such as 0,1,3"
-    if isinstance(scale, Scale):
-        return scale
     if isinstance(scale, str):
-        if scale in SCALES:
-            return SCALES[scale]
-        found = _RANGE.fullmatch(scale)
-        if found and 0 < int(found[2]) - int(found[1]) < _MOST_GRADES:
-            return _count(scale, int(found[1]), int(found[2]))
+        match = _RANGE.fullmatch(scale)
+        low, high = _NAMED.get(scale) or (map(int, match.groups()) if match else (0, 0))
+        if 0 < high - low < _MOST_GRADES:
+            return Scale(scale, tuple(map(float, range(low, high + 1))), WORDS.get(scale, {}))
     try:
-        parts = scale.split(",") if isinstance(scale, str) else list(scale)
-        grades = tuple(sorted({float(part) for part in parts}))
+        grades = tuple(sorted({float(grade) for grade in (scale.split(",") if isinstance(scale, str) else scale)}))
     except (TypeError, ValueError):
-        raise InputError(f"{scale!r} is not a scale of grades; {remedy}") from None
+        grades = ()
     if len(grades) < 2 or not all(map(math.isfinite, grades)):
-        raise InputError(f"{scale!r} is not a scale: it needs two or more different grades; {remedy}")
+        raise InputError(
+            f"{scale!r} is not a scale of two or more grades; write {', '.join(_NAMED)}, LOW..HIGH such as 0..4, or a list of "
+            "grades such as 0,1,3"
+        )
     return Scale(",".join(f"{grade:g}" for grade in grades), grades)
 
 
 @dataclass(frozen=True)
 class ScaleMap:
-    """A map from grades to labels: `table`, or `thresholds` in ascending order, below all of which the label is 0."""
+    """A map from grades to labels: a table, or thresholds, of which the highest one reached decides; below all it is 0."""
 
     text: str
-    table: Mapping[float, float] = field(default_factory=dict)
-    thresholds: tuple[tuple[float, float], ...] = ()
+    labels: Mapping[float, float]
+    is_thresholds: bool
 
     @property
     def is_binary(self) -> bool:
         """Whether all labels it can give are 0 and 1."""
-        return {0.0, *self.table.values(), *(label for _, label in self.thresholds)} <= {0.0, 1.0}
+        return {0.0, *self.labels.values()} <= {0.0, 1.0}
 
-    def apply(self, values: pl.Series, *, remedy: str = "") -> pl.Series:
-        """Return the label of each value; null stays null.
+    def apply(self, values: pl.Series, *, remedy: str = "add the value to the table") -> pl.Series:
+        """Return the label of each value (Float64); null stays null.
 
-        Args:
-            values: grades or labels (Float64).
-            remedy: what else to do about a value that a table lacks, beside thresholds.
-
-        Raises:
-            InputError: a value is not in the table.
+        A value that a table lacks is an `InputError`; `remedy` says what else to do about it, beside thresholds.
         """
-        if self.thresholds:
-            return self._apply_thresholds(values)
-        keys, labels = list(self.table), list(self.table.values())
-        mapped_values = values.replace_strict(keys, labels, default=None, return_dtype=pl.Float64)
-        missing = values.filter(mapped_values.is_null() & values.is_not_null())
+        if self.is_thresholds:
+            least = pl.Series(sorted(self.labels), dtype=pl.Float64)
+            labels = pl.Series([0.0, *(self.labels[threshold] for threshold in least)])
+            reached = least.search_sorted(values.fill_null(0.0), side="right")
+            return pl.select(label=pl.when(values.is_not_null()).then(labels.gather(reached))).to_series()
+        mapped = values.replace_strict(
+            list(self.labels), list(self.labels.values()), default=None, return_dtype=pl.Float64
+        )
+        missing = values.filter(mapped.is_null() & values.is_not_null())
         if len(missing):
             raise InputError(
                 f"the value {missing[0]:g} is not in the map {self.text}; write thresholds, which take any value "
-                f"(such as '>=2 -> 1'), or {remedy or 'add the value to the table'}"
+                f"(such as '>=2 -> 1'), or {remedy}"
             )
-        return mapped_values
-
-    def _apply_thresholds(self, values: pl.Series) -> pl.Series:
-        """Return the label of the highest threshold that each value reaches; NaN reaches all of them, as Polars sorts it."""
-        least = pl.Series([threshold for threshold, _ in self.thresholds], dtype=pl.Float64)
-        labels = pl.Series([0.0, *(label for _, label in self.thresholds)], dtype=pl.Float64)
-        reached = least.search_sorted(values.fill_null(0.0), side="right")
-        return pl.select(pl.when(values.is_not_null()).then(labels.gather(reached))).to_series().alias("label")
+        return mapped
 
 
-#: A `ScaleMap`, a table of grades, or its text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.
-MapLike = ScaleMap | Mapping[float, float] | str
-
-_THRESHOLD = re.compile(r">=\s*(\S+?)\s*->\s*(\S+)")
+#: A table of grades, or its text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.
+MapLike = Mapping[float, float] | str
 
 
 def find_map(map_: MapLike) -> ScaleMap:
@@ -146,29 +122,20 @@ def find_map(map_: MapLike) -> ScaleMap:
     >>> find_map(">=7 -> 1").apply(pl.Series([7.5, 6.0, None])).to_list()
     [1.0, 0.0, None]
     """
-    if isinstance(map_, ScaleMap):
-        return map_
+    is_thresholds = False
     try:
         if isinstance(map_, Mapping):
             pairs = [(float(grade), float(label)) for grade, label in map_.items()]
-            return ScaleMap(str(dict(map_)), table=_check_pairs(pairs))
-        if "_" in map_ or not map_.isascii():  # Python reads 0_7 as 7, and digits of other scripts
-            raise ValueError("not a map")
-        parts = [part.strip() for part in map_.split(",")]
-        found = [_THRESHOLD.fullmatch(part) for part in parts]
-        if all(found):
-            pairs = sorted((float(match[1]), float(match[2])) for match in found if match)
-            return ScaleMap(map_, thresholds=tuple(_check_pairs(pairs).items()))
-        pairs = [(float(grade), float(label)) for grade, label in (part.split(":") for part in parts)]
-        return ScaleMap(map_, table=_check_pairs(pairs))
+        else:
+            parts = [part.strip() for part in map_.split(",")]
+            is_thresholds = all(part.startswith(">=") for part in parts)
+            divided = [part[2:].split("->") if is_thresholds else part.split(":") for part in parts]
+            pairs = [(float(grade), float(label)) for grade, label in divided]
     except (TypeError, ValueError, AttributeError):
+        pairs = []
+    labels = dict(pairs)
+    if not labels or len(labels) < len(pairs) or not all(math.isfinite(value) for pair in pairs for value in pair):
         raise InputError(
             f"{map_!r} is not a map of grades; write a table such as '0:0, 1:0, 2:1, 3:1', or thresholds such as '>=7 -> 1'"
-        ) from None
-
-
-def _check_pairs(pairs: list[tuple[float, float]]) -> dict[float, float]:
-    """Return the pairs as a dict; raise `ValueError` for none, for a grade twice, and for what is not finite."""
-    if not pairs or len(dict(pairs)) < len(pairs) or not all(math.isfinite(value) for pair in pairs for value in pair):
-        raise ValueError("not a map")
-    return dict(pairs)
+        )
+    return ScaleMap(str(map_), labels, is_thresholds)

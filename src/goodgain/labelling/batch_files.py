@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from goodgain.errors import InputError, notice
-from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import container
+from goodgain.files.opening import container, read_bytes
 from goodgain.files.writing import atomic_write
-from goodgain.labelling.answers import Answer, read_completion
-from goodgain.labelling.journal import Journal
-from goodgain.labelling.requests import Parameters, Request
-
-__all__ = ["read_batch", "write_batch"]
-
-_URL = "/v1/chat/completions"
-_GOOD = 200
-_STATUS = re.compile("[1-9][0-9]{2}")
+from goodgain.labelling.answers_and_journal import Answer, Journal, describe_error, read_completion
+from goodgain.labelling.prompt_requests import Parameters, Request
 
 
 def write_batch(requests: Iterable[Request], path: Path, parameters: Parameters) -> int:
-    """Write requests in OpenAI's batch format, one a line, and return how many; `custom_id` is the key of the answer.
-
-    Raises:
-        InputError: the name does not end in .jsonl, or the file cannot be written.
-    """
+    """Write requests in OpenAI's batch format, and return how many; `custom_id` is the key of the answer."""
     if container(path) != "jsonl":
         raise InputError(f"{path}: a batch file ends in .jsonl; choose such a name")
     count = 0
     with atomic_write(path) as file:
         for request in requests:
             body = parameters.make_body(request.messages)
-            line = {"custom_id": request.key, "method": "POST", "url": _URL, "body": body}
+            line = {"custom_id": request.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
             count += 1
     return count
@@ -48,14 +34,11 @@ def read_batch(path: Path, requests: Iterable[Request | None], journal: Journal)
     """Read a batch service's answers into the journal, and return how many belong to these requests.
 
     An answer that stands in the journal is kept, unless it is a failure. Lines of other jobs are left out, with a notice.
-
-    Raises:
-        InputError: the file cannot be read, or a line is not of OpenAI's batch format.
     """
     keys = {request.key for request in requests if request is not None}
     known = journal.find(keys)
+    taken: set[str] = set()
     others = 0
-    taken: Counter[str] = Counter()
     for number, line in enumerate(read_bytes(path).lines(), start=1):
         if not line.strip():
             continue
@@ -63,7 +46,7 @@ def read_batch(path: Path, requests: Iterable[Request | None], journal: Journal)
         if key not in keys:
             others += 1
             continue
-        taken[key] += 1
+        taken.add(key)
         if key not in known or known[key].failed:
             journal.add(key, answer)
             known[key] = answer
@@ -84,21 +67,13 @@ def _read_line(line: bytes, at: str) -> tuple[str, Answer]:
         raise InputError(f"{at}: has no custom_id; give the output file of a batch, in OpenAI's format")
     response = found.get("response")
     if not isinstance(response, dict):
-        return found["custom_id"], Answer(None, _say(found.get("error")), "batch_error")
-    status = _read_status(response.get("status_code"))
-    if status != _GOOD:
-        return found["custom_id"], Answer(None, _say(response.get("body")), f"http_{status or 'unknown'}")
-    return found["custom_id"], read_completion(response.get("body"))
+        return found["custom_id"], _fail(found.get("error"), "batch_error")
+    status = str(response.get("status_code"))  # some services write it as text
+    if status == "200":
+        return found["custom_id"], read_completion(response.get("body"))
+    known = re.fullmatch("[1-9][0-9]{2}", status)
+    return found["custom_id"], _fail(response.get("body"), f"http_{status if known else 'unknown'}")
 
 
-def _read_status(value: Any) -> int | None:
-    """Return an HTTP status, which some services write as text; None for anything else."""
-    text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
-    return int(text) if _STATUS.fullmatch(text) else None
-
-
-def _say(error: Any) -> str:
-    """Return what an error says, as one line."""
-    while isinstance(error, dict):
-        error = error.get("error") or error.get("message") or error.get("code") or ""
-    return " ".join(str(error or "the endpoint gave no reason").split())[:300]
+def _fail(error: object, status: str) -> Answer:
+    return Answer(None, describe_error(error)[:300] or "the endpoint gave no reason", status)

@@ -1,31 +1,28 @@
-"""The form of a declaration of a good-gain measure, and the ir_measures class that is made from it."""
+"""The declaration of a measure, and the ir_measures class, host names, help and report labels that follow from it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
 
 import ir_measures
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
-from goodgain.measures.formula import Value, Written, build_value
-
-__all__ = ["DEFAULT_REL", "Declaration", "GoodGainMeasure", "declare_choice", "declare_measure", "simplify_number"]
-
-Kind = TypeVar("Kind")
+from goodgain.measures.parameters import COMPUTED_RULES, LEDGER_RULES, Rule, find_computed_rule, read_parameters
+from goodgain.measures.terms import LedgerValue, build_value
 
 DEFAULT_REL = 2
 
-#: Limits of a cutoff and of a threshold: beyond any agent's last iteration and beyond any label, but small enough for
-#: the Int64 and Float64 columns that they are compared with.
-_LAST, _LARGEST = 10**9, 10**300
+#: Better direction -> the sign beside the name of a measure in tables, reports and plots.
+ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
-_CUTOFF = ParamInfo(dtype=int, required=False, desc="cutoff in iterations (not ranks)")
-_REL = ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest label that is good (inclusive), above 0")
+#: Name -> the measure without parameters, for every measure that has a class of its own: what a copy is made from.
+_MADE: dict[str, DeclaredMeasure] = {}
 
 
 @dataclass(frozen=True)
@@ -36,31 +33,62 @@ class Declaration:
         name: the name that users write.
         title: its full name.
         definition: its formula, as docs and help show it.
-        value: the value at iteration i; one for each value of a parameter where the measure has one (`declare_choice`).
-        better: `up` or `down`.
+        formula: the function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of its value. One over
+            the ledger must work row by row: a sum or a window of its own would have another meaning at a cutoff than
+            along the ledger.
+        better: `up`, `down`, or None where neither is.
         bounds: least and greatest value, as text.
-        section: the place in the guideline that defines it.
-        cutoff: whether `@i` may, must or cannot be given.
-        uses_rel: whether the threshold `rel` changes the value.
-        family: the list of `goodgain measures` that has it.
+        source: what defines the measure: a place in the guideline, a paper, or the host whose values these are.
+        family: the list of `goodgain measures` that has it. `good gain` and `counts` are computed from the ledger. Over one
+            ranking, ir_measures has the `classic` ones and lacks `ranked`; a `graded` one knows documents without a grade.
+        own: its parameters; of a classic measure those that ir_measures lacks.
+        example: a measure, and its value in the example of the help; only for measures with a class of their own.
         remark: what a user should know before comparing values.
-        from_labels: how results without a judgment could change the value: `sum`, if the value is a sum over documents, each
-            of which adds more the higher its label (nothing, if the measure ignores labels); None if the value could also
-            fall, or depends on documents that were not retrieved.
+        from_labels: how documents without a label could change the value: `sum`, if the value is a sum over documents, each
+            of which adds more the higher its label (nothing, if the measure ignores labels); `highest`, if it is that of the
+            best document; None if the value could also fall, or depends on documents that were not retrieved.
+        at: the parameter that follows @.
+        position: the function from the parameters to the column of positions that it uses, a name of `POSITIONS`.
+        takes: tells whether parameters that are valid one by one can be computed together.
     """
 
     name: str
     title: str
     definition: str
-    value: Value | Choice[Value]
-    better: Literal["up", "down"]
+    formula: Callable[[Any], Any]
+    better: Literal["up", "down"] | None
     bounds: tuple[str, str]
-    section: str
-    cutoff: Literal["optional", "required", "none"] = "optional"
-    uses_rel: bool = True
-    family: Literal["good gain", "counts"] = "good gain"
+    source: str
+    family: Literal["good gain", "counts", "classic", "ranked", "graded"]
+    own: Mapping[str, ParamInfo] = field(default_factory=dict)
+    example: tuple[str, float] | None = None
     remark: str = ""
-    from_labels: Literal["sum"] | None = None
+    from_labels: Literal["sum", "highest"] | None = None
+    at: str = "cutoff"
+    position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
+    takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
+
+    @property
+    def is_over_ledger(self) -> bool:
+        """Whether it is computed from the ledger, else from one ranking."""
+        return self.family in ("good gain", "counts")
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """The values that its parameters may have."""
+        return LEDGER_RULES if self.is_over_ledger else COMPUTED_RULES
+
+    @cached_property
+    def host_measure(self) -> ir_measures.Measure | None:
+        """The measure of ir_measures; None for one that it lacks."""
+        return ir_measures.measures.registry[self.name] if self.family == "classic" else None
+
+    @cached_property
+    def measure(self) -> ir_measures.Measure:
+        """The measure without any parameter: that of ir_measures, unless some parameter is `own`."""
+        if self.host_measure is not None and not self.own:
+            return self.host_measure
+        return _make_measure(self)
 
     @property
     def host_name(self) -> str:
@@ -68,33 +96,47 @@ class Declaration:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
+    def cutoff(self) -> Literal["optional", "required", "none"]:
+        """Whether `@` with a cutoff may, must or cannot be given."""
+        info = self.measure.SUPPORTED_PARAMS.get("cutoff")
+        return "none" if info is None else "required" if info.required else "optional"
+
+    @property
+    def uses_rel(self) -> bool:
+        """Whether it has a threshold `rel`."""
+        return "rel" in self.measure.SUPPORTED_PARAMS
+
+    @property
     def usage(self) -> str:
-        """The name with its cutoff in iterations: `SRE[@i]` where it may be left out, `AvgGain@i` where it may not."""
-        return self.name + {"optional": "[@i]", "required": "@i", "none": ""}[self.cutoff]
+        """The name with what follows @: `SRE[@i]` where it may be left out, `P@k`, `IPrec@recall`."""
+        known = self.measure.SUPPORTED_PARAMS
+        at: str = self.measure.AT_PARAM
+        if at not in known or not self.takes(read_parameters(self.measure) | {"rel": 1, at: 1}):
+            return self.name  # RBP with a cutoff is left to its provider
+        shown = f"@{at}" if at != "cutoff" else "@i" if self.is_over_ledger else "@k"
+        return self.name + (shown if known[at].required else f"[{shown}]")
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the parameters that can be given in brackets."""
+        known = self.measure.SUPPORTED_PARAMS.items()
+        return [n for n, info in known if n != self.measure.AT_PARAM and find_computed_rule(self.rules, n, info)]
 
     @property
     def arrow(self) -> str:
-        """The arrow that reports show for the better direction."""
-        return "↑" if self.better == "up" else "↓"
+        """The arrow that reports show for the better direction; a dash where neither is better."""
+        return ARROWS[self.better]
 
+    def computes(self, measure: ir_measures.Measure) -> bool:
+        """Return whether a measure of this name can be computed here with its parameters."""
+        known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
+        if any(name not in known or not self._allows(name, value, known[name]) for name, value in given.items()):
+            return False
+        return all(name in given for name, info in known.items() if info.required) and self.takes(given)
 
-@dataclass(frozen=True)
-class Choice(Generic[Kind]):
-    """A parameter that selects one of several values of a measure; the first one is the default."""
-
-    parameter: str
-    values: Mapping[str, Kind]
-    description: str
-
-    @property
-    def default(self) -> str:
-        """The value of the parameter where the user gives none."""
-        return next(iter(self.values))
-
-
-def declare_choice(parameter: str, description: str, **values: Written) -> Choice[Written]:
-    """Declare one value of the measure for each value of a parameter."""
-    return Choice(parameter, values, description)
+    def _allows(self, name: str, value: Any, info: ParamInfo) -> bool:
+        rule = find_computed_rule(self.rules, name, info)
+        return value == info.default if rule is None else rule.allows(value)
 
 
 class ExactMean(ir_measures.MeanAgg):
@@ -114,54 +156,57 @@ class ExactMean(ir_measures.MeanAgg):
         return math.fsum(self._values) / len(self._values) if is_finite else math.nan
 
 
-class GoodGainMeasure(ir_measures.Measure):
-    """A measure of this package as ir_measures knows measures: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
+class DeclaredMeasure(ir_measures.Measure):
+    """A measure with a declaration, as ir_measures knows measures: `SRE(rel=3)@5`, `RankDCG@10`."""
 
     declaration: Declaration
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: simplify_number(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
+        super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
         for name, value in self.params.items():
             self._check(name, value)
 
     def _check(self, name: str, value: Any) -> None:
+        declared = self.declaration
         if name not in self.SUPPORTED_PARAMS:
             if name == "cutoff":
-                raise MeasureError(f"{self.NAME} takes no @i: it looks at all iterations of a query; write {self.NAME}")
-            takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS if known != "cutoff")
-            raise MeasureError(f"{self.NAME} has no parameter {name!r}; it takes {takes or 'none'}")
-        if name == "cutoff" and (not isinstance(value, int) or not 1 <= value <= _LAST):
-            raise MeasureError(
-                f"{self.NAME}@{value}: @ is a cutoff in iterations, a whole number from 1 (to 10^9); write {self.NAME}@3"
-            )
-        if name == "rel" and not (isinstance(value, (int, float)) and 0 < value < math.inf and value < _LARGEST):
-            raise MeasureError(
-                f"{self.NAME}(rel={value!r}): rel is the smallest good label, a number above 0; write rel=2"
-            )
-        choices = self._find_choice()
-        if choices is not None and name == choices.parameter and value not in choices.values:
-            known = " or ".join(map(repr, choices.values))
-            raise MeasureError(f"{self.NAME}({name}={value!r}): {name} is {known}")
+                at, whole = (
+                    ("@i", "all iterations of a query") if declared.is_over_ledger else ("@k", "the whole ranking")
+                )
+                raise MeasureError(f"{declared.name} takes no {at}: it looks at {whole}; write {declared.usage}")
+            takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
+            raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
+        rule = find_computed_rule(declared.rules, name, self.SUPPORTED_PARAMS[name])
+        if rule is not None and not rule.allows(value):
+            raise MeasureError(f"{declared.name}: {name}={value!r} cannot be taken; {name} is {rule.words}")
+
+    def validate_params(self) -> None:
+        """Raise `MeasureError` where a required parameter is missing, or some cannot be given together."""
+        declared = self.declaration
+        for name, info in self.SUPPORTED_PARAMS.items():
+            if info.required and name not in self.params:
+                rule = find_computed_rule(declared.rules, name, info)
+                place = ", written after @" if name == self.AT_PARAM else ""
+                remark = f"; write {declared.name}@3" if name == "cutoff" else ""
+                raise MeasureError(
+                    f"{declared.name} needs the parameter {name}{place}: {rule.words if rule else info.desc}{remark}"
+                )
+        if not declared.computes(self):
+            given = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+            raise MeasureError(f"{declared.name} cannot be computed with {given} together; leave one out")
+        self.validated = True
 
     def aggregator(self) -> ExactMean:
         """Return what averages the values of queries, for ir_measures."""
         return ExactMean()
 
-    def _find_choice(self) -> Choice[Value] | None:
-        value = self.declaration.value
-        return value if isinstance(value, Choice) else None
-
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by the declaration: pickle cannot find the class, which is made when this module is imported."""
-        return _make_measure, (self.declaration, self.params)
+        """Copy and pickle by name: pickle cannot find the class, which is made from the declaration."""
+        return _copy_measure, (self.declaration.name, self.params)
 
-    def validate_params(self) -> None:
-        """Raise `MeasureError` where a required cutoff is missing; all else is checked when the measure is made."""
-        if self.declaration.cutoff == "required" and self.cutoff is None:
-            raise MeasureError(
-                f"{self.NAME} is the value of one iteration: name it, as in {self.NAME}@3{_append_remark(self.declaration)}"
-            )
-        self.validated = True
+
+class GoodGainMeasure(DeclaredMeasure):
+    """A measure that is computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
     @property
     def cutoff(self) -> int | None:
@@ -171,79 +216,121 @@ class GoodGainMeasure(ir_measures.Measure):
     @property
     def rel(self) -> float:
         """The threshold: a label of at least this is good."""
-        return float(self.params.get("rel", DEFAULT_REL)) if self.declaration.uses_rel else DEFAULT_REL
+        return float(self.params.get("rel", DEFAULT_REL))
 
-    @property
-    def value(self) -> Value:
+    @cached_property
+    def value(self) -> LedgerValue:
         """The value at iteration i, for the parameters of this measure."""
-        value = self.declaration.value
-        if isinstance(value, Choice):
-            return value.values[self.params.get(value.parameter, value.default)]
-        return value
+        return build_value(self.declaration.formula, read_parameters(self))
 
 
-def _append_remark(declaration: Declaration) -> str:
-    return f"; {declaration.remark}" if declaration.remark else ""
+class RankedMeasure(DeclaredMeasure):
+    """A measure over one ranking, or a form of one, that no host has: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
 
-
-def simplify_number(value: Any) -> Any:
-    """Return a number as Python's own type and 3.0 as 3, so that equal measures have equal names.
-
-    True and False become text, which the checks refuse: to Python they are the numbers 1 and 0.
+    The name by which providers of ir_measures know measures, `NAME`, is one that none of them has: a provider that saw
+    `nDCG` there would compute it without `ideal`.
     """
-    if isinstance(value, bool):
-        return str(value)
+
+    def __call__(self, **params: Any) -> ir_measures.Measure:
+        """Return the measure with these parameters too; a classic one that has none of ours is ir_measures' own."""
+        made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # theirs
+        host, own = self.declaration.host_measure, self.declaration.own
+        if host is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
+            return made
+        return type(host)(**{name: value for name, value in made.params.items() if name not in own})
+
+    def aggregator(self) -> ExactMean:
+        """Return what averages values in ir_measures: over the queries that have one."""
+        return _MeanOfValues()
+
+
+class _MeanOfValues(ExactMean):
+    """The mean without NaN, which is what ir_measures gets for a query without a value; NaN where no query has one."""
+
+    def add(self, value: float) -> None:
+        if not math.isnan(value):
+            super().add(value)
+
+
+def _simplify(value: Any) -> Any:
+    """Return a number as Python's own type and 3.0 as 3, so that equal measures have equal names."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def declare_measure(
-    name: str, title: str, definition: str, value: Written | Choice[Written], **details: Any
-) -> GoodGainMeasure:
-    """Declare a measure, from which its ir_measures class, host names, help and report labels are made.
-
-    Args:
-        name, title, definition, details: as in `Declaration`.
-        value: a function of `UpTo`, iterations 1..i, that returns an expression over the ledger's row of iteration i,
-            the pools, and the sums that `UpTo` makes. The expression must work row by row: a sum or a window of its own
-            would have another meaning at a cutoff than along the ledger.
-    """
-    made: Value | Choice[Value]
-    if isinstance(value, Choice):
-        values = {chosen: build_value(written) for chosen, written in value.values.items()}
-        made = Choice(value.parameter, values, value.description)
-    else:
-        made = build_value(value)
-    return _make_measure(Declaration(name, title, definition, made, **details), {})
+def _copy_measure(name: str, params: dict[str, Any]) -> DeclaredMeasure:
+    copied: DeclaredMeasure = type(_MADE[name])(**params)
+    return copied
 
 
-def _make_measure(declared: Declaration, params: dict[str, Any]) -> GoodGainMeasure:
-    supported: dict[str, ParamInfo] = {}
-    if declared.uses_rel:
-        supported["rel"] = _REL
-    if isinstance(declared.value, Choice):
-        supported[declared.value.parameter] = ParamInfo(
-            dtype=str,
-            choices=list(declared.value.values),
-            default=declared.value.default,
-            desc=declared.value.description,
-        )
-    if declared.cutoff != "none":
-        supported["cutoff"] = _CUTOFF
+def _make_measure(declared: Declaration) -> DeclaredMeasure:
+    host = declared.host_measure
+    supported = {**({} if host is None else host.SUPPORTED_PARAMS), **declared.own}
     kind = type(
         f"_{declared.name}",
-        (GoodGainMeasure,),
+        (GoodGainMeasure if declared.is_over_ledger else RankedMeasure,),
         {
-            "__doc__": f"{declared.title}.\n\n{declared.definition}\n\nSource: {declared.section}.",
+            "__doc__": _write_docstring(declared, supported),
             "__module__": __name__,
             "__name__": declared.name,
-            "NAME": declared.name,
+            "NAME": declared.name if host is None else f"goodgain.{declared.name}",
+            "AT_PARAM": declared.at if host is None else host.AT_PARAM,
             "PRETTY_NAME": declared.title,
             "SHORT_DESC": declared.definition,
             "SUPPORTED_PARAMS": supported,
             "declaration": declared,
         },
     )
-    made: GoodGainMeasure = kind(**params)
+    made: DeclaredMeasure = kind()
+    _MADE[declared.name] = made
     return made
+
+
+#: The run of the examples, written in Python, and its judgments: `a`, `c` and `e` are good.
+_RUNS = {
+    True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
+    False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',
+}
+_QRELS = '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}'
+
+
+def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
+    """Return what `help` shows of a measure: title, formula, what @ and good mean, bounds, an example, the source."""
+    terms = []
+    if declared.at in supported and declared.at != "cutoff":
+        terms.append(f"@ is the {supported[declared.at].desc}.")
+    elif declared.at in supported and declared.is_over_ledger and supported[declared.at].required:
+        terms.append("@i names the iteration.")
+    elif declared.at in supported and declared.is_over_ledger:
+        terms.append("@i is a cutoff in iterations; without it the value is that of the last iteration of each query.")
+    elif declared.at in supported:
+        terms.append("@k is a cutoff in ranks.")
+    if "rel" in supported and declared.is_over_ledger:
+        terms.append(f"A document is good if its label is at least rel ({DEFAULT_REL} unless given).")
+    elif "rel" in supported:
+        terms.append("A document is relevant if its label is at least rel.")
+    terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
+    least, most = declared.bounds
+    better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
+    terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
+    remark = [f"Note: {declared.remark}."] if declared.remark else []
+    example = []
+    if declared.example is not None:
+        name, value = declared.example
+        imported = ["import goodgain, polars"] if declared.is_over_ledger else ["import goodgain"]
+        lines = [
+            *imported,
+            f"run = {_RUNS[declared.is_over_ledger]}",
+            f'goodgain.evaluate({_QRELS}, run, "{name}").mean()',
+        ]
+        example = ["\n".join([*(f">>> {line}" for line in lines), repr({name: value})])]
+    paragraphs = [
+        f"{declared.title}.",
+        f"{declared.definition}.",
+        *terms,
+        *remark,
+        *example,
+        f"Source: {declared.source}.",
+    ]
+    return "\n\n".join(paragraphs)

@@ -1,4 +1,4 @@
-"""The good-gain measures, which are computed from the ledger: each is one declaration.
+"""The good-gain measures and counts, which are computed from the ledger: each is one declaration.
 
 The value at iteration i is an expression over ledger and pools: R, UR, ... are the counts of iteration i, and
 `upto.total(x)` is the sum of x over iterations 1..i. Iterations after a query's last one count as empty, so that the value
@@ -7,12 +7,14 @@ at a later i is defined by the same expression. A query without any search has i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import polars as pl
+from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import GoodGainMeasure, declare_choice, declare_measure
-from goodgain.measures.formula import UpTo, divide_rows
-
-__all__ = ["MEASURES"]
+from goodgain.measures.declaration import DEFAULT_REL, Declaration, GoodGainMeasure
+from goodgain.measures.terms import UpTo, divide_rows
 
 i = pl.col("iteration")
 R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR", "G", "Unjudged"))
@@ -28,100 +30,113 @@ def divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
 w = 1 / (i.clip(lower_bound=1) + 1).log(2)
 gain_per_result = divide(G, R)
 
-_GUIDELINE = "Retrieved Good Gain guideline, "
-_MAX_GAIN = "max gain"
+_REL = {
+    "rel": ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest label that is good (inclusive), above 0")
+}
+_AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
+_GOOD = _REL | _AT_I
 
-CG = declare_measure(
+#: Every measure declared below, by name.
+MEASURES: dict[str, GoodGainMeasure] = {}
+
+
+def _declare(
+    name: str, title: str, definition: str, formula: Callable[[UpTo], pl.Expr], **details: Any
+) -> GoodGainMeasure:
+    """Declare a measure; what most of them have in common need not be said."""
+    common = {
+        "better": "up",
+        "bounds": ("0", ""),
+        "source": f"Retrieved Good Gain guideline, {name}@i",
+        "family": "good gain",
+        "own": _GOOD,
+    }
+    measure: GoodGainMeasure = Declaration(name, title, definition, formula, **common | details).measure  # type: ignore[assignment]  # over the ledger
+    MEASURES[name] = measure
+    return measure
+
+
+CG = _declare(
     "CG",
     "Cumulative Good Gain",
     "sum G_k",
     lambda upto: upto.total(G),
-    better="up",
-    bounds=("0", ""),
-    section=_GUIDELINE + "CG@i",
+    example=("CG@2", 5.0),
     from_labels="sum",
 )
-RG = declare_measure(
+RG = _declare(
     "RG",
     "Rate of Good Gain",
     "CG@i / i",
     lambda upto: divide(upto.total(G), i),
-    better="up",
-    bounds=("0", ""),
-    section=_GUIDELINE + "RG@i",
+    example=("RG@2", 2.5),
     from_labels="sum",
 )
-DCGG = declare_measure(
+DCGG = _declare(
     "DCGG",
     "Discounted Cumulative Good Gain",
-    "sum w(k) G_k",
+    "sum w(k) G_k, w(k) = 1 / log2(k + 1)",
     lambda upto: upto.total(w * G),
-    better="up",
-    bounds=("0", ""),
-    section=_GUIDELINE + "DCG@i",
+    source="Retrieved Good Gain guideline, DCG@i",
+    example=("DCGG@2", 4.261859507142915),
     remark="the guideline's DCG@i; named DCGG because DCG@3 is read as a cutoff in ranks beside nDCG@10",
     from_labels="sum",
 )
-DRG = declare_measure(
+DRG = _declare(
     "DRG",
     "Discounted Rate of Good Gain",
     "DCGG@i / i",
     lambda upto: divide(upto.total(w * G), i),
-    better="up",
-    bounds=("0", ""),
-    section=_GUIDELINE + "DRG@i",
+    example=("DRG@2", 2.1309297535714573),
     from_labels="sum",
 )
-AvgGain = declare_measure(
+AvgGain = _declare(
     "AvgGain",
     "Average Good Gain per Result",
     "G_i / R_i (of iteration i alone; 0 where R_i = 0)",
     lambda _upto: gain_per_result,
-    better="up",
-    bounds=("0", _MAX_GAIN),
-    section=_GUIDELINE + "AvgGain_i",
-    cutoff="required",
+    bounds=("0", "max gain"),
+    source="Retrieved Good Gain guideline, AvgGain_i",
+    own=_REL | {"cutoff": ParamInfo(dtype=int, required=True, desc="the iteration")},
+    example=("AvgGain@2", 0.6666666666666666),
     remark="RAG is the mean over iterations",
     from_labels="sum",
 )
-RAG = declare_measure(
+RAG = _declare(
     "RAG",
     "Rate of Average Gain",
     "(1/i) sum AvgGain_k",
     lambda upto: divide(upto.total(gain_per_result), i),
-    better="up",
-    bounds=("0", _MAX_GAIN),
-    section=_GUIDELINE + "RAG@i",
+    bounds=("0", "max gain"),
+    example=("RAG@2", 0.8333333333333333),
     from_labels="sum",
 )
-DRAG = declare_measure(
+DRAG = _declare(
     "DRAG",
     "Discounted Rate of Average Gain",
     "(1/i) sum w(k) AvgGain_k",
     lambda upto: divide(upto.total(w * gain_per_result), i),
-    better="up",
-    bounds=("0", _MAX_GAIN),
-    section=_GUIDELINE + "DRAG@i",
+    bounds=("0", "max gain"),
+    example=("DRAG@2", 0.7103099178571525),
     from_labels="sum",
 )
-SRE = declare_measure(
+SRE = _declare(
     "SRE",
     "Search Result Efficiency",
     "sum GR_k / sum R_k (0 where nothing was returned)",
     lambda upto: divide(upto.total(GR), upto.total(R)),
-    better="up",
     bounds=("0", "1"),
-    section=_GUIDELINE + "SRE@i",
+    example=("SRE@2", 0.3333333333333333),
     from_labels="sum",
 )
-SRR = declare_measure(
+SRR = _declare(
     "SRR",
     "Search Result Redundancy",
     "sum Dup_k / sum R_k (0 where nothing was returned)",
     lambda upto: divide(upto.total(Dup), upto.total(R)),
     better="down",
     bounds=("0", "1"),
-    section=_GUIDELINE + "SRR@i",
+    example=("SRR@2", 0.16666666666666666),
     from_labels="sum",
 )
 #: The guideline's value of IterationsForAllGoodResults where a good document is never retrieved.
@@ -133,119 +148,108 @@ def find_last_good(upto: UpTo) -> pl.Expr:
     return upto.highest(pl.when(GR > 0).then(i)).clip(upper_bound=_NEVER)
 
 
-IterationsForAllGoodResults = declare_measure(
+def _find_all_good(upto: UpTo) -> pl.Expr:
+    if upto.parameters["pool"] == "retrieved":
+        return find_last_good(upto).fill_null(_NEVER)
+    has_all = pl.when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(_NEVER)
+    return pl.when(GoodPool == 0).then(0).otherwise(has_all)
+
+
+_POOL = ParamInfo(
+    dtype=str,
+    choices=["judged", "retrieved"],
+    default="judged",
+    desc="which documents are all: 'judged', the good ones of the qrels (100 if one is never retrieved), or 'retrieved', "
+    "the good ones that this run ever retrieved, which cannot be compared between systems",
+)
+IterationsForAllGoodResults = _declare(
     "IterationsForAllGoodResults",
     "Iterations for All Good Results",
     "min(k, 100), k = first iteration by which every good document has been retrieved",
-    declare_choice(
-        "pool",
-        "which documents are all: 'judged', the good ones of the qrels (100 if one is never retrieved), or 'retrieved', "
-        "the good ones that this run ever retrieved, which cannot be compared between systems",
-        judged=lambda upto: (
-            pl.when(GoodPool == 0).then(0).when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(_NEVER)
-        ),
-        retrieved=lambda upto: find_last_good(upto).fill_null(_NEVER),
-    ),
+    _find_all_good,
     better="down",
     bounds=("0", "100"),
-    section=_GUIDELINE + "IterationsForAllGoodResults",
-    cutoff="none",
+    source="Retrieved Good Gain guideline, IterationsForAllGoodResults",
+    own=_REL | {"pool": _POOL},
+    example=("IterationsForAllGoodResults(pool='retrieved')", 2.0),
 )
-nCG = declare_measure(  # noqa: N816  # the n of nDCG
+nCG = _declare(  # noqa: N816  # the n of nDCG
     "nCG",
     "Normalised Cumulative Good Gain",
-    "CG@i / GainPool (0 where GainPool = 0)",
+    "CG@i / GainPool (0 where GainPool = 0), GainPool = the gain of all judged good documents",
     lambda upto: divide(upto.total(G), GainPool),
-    better="up",
     bounds=("0", "1"),
-    section="CG@i over the gain of all judged good documents",
+    source="CG@i over the gain of all judged good documents",
+    example=("nCG@2", 0.7142857142857143),
 )
-nDCGG = declare_measure(  # noqa: N816  # the n of nDCG
+nDCGG = _declare(  # noqa: N816  # the n of nDCG
     "nDCGG",
     "Normalised Discounted Cumulative Good Gain",
-    "DCGG@i / GainPool (0 where GainPool = 0)",
+    "DCGG@i / GainPool (0 where GainPool = 0), GainPool = the gain of all judged good documents",
     lambda upto: divide(upto.total(w * G), GainPool),
-    better="up",
     bounds=("0", "1"),
-    section="DCGG@i over the gain of all judged good documents, all found in iteration 1",
+    source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
+    example=("nDCGG@2", 0.6088370724489878),
 )
 
-_LEDGER = "counts of the ledger"
-NumIter = declare_measure(
+
+def _declare_count(
+    name: str, title: str, definition: str, formula: Callable[[UpTo], pl.Expr], **details: Any
+) -> GoodGainMeasure:
+    common = {"family": "counts", "source": "counts of the ledger", "own": _AT_I}
+    return _declare(name, title, definition, formula, **common | details)
+
+
+NumIter = _declare_count(
     "NumIter",
     "Number of Iterations",
     "N",
     lambda _upto: i,
     better="down",
-    bounds=("0", ""),
-    section=_LEDGER,
-    family="counts",
-    cutoff="none",
-    uses_rel=False,
+    own={},
+    example=("NumIter", 2.0),
     from_labels="sum",
 )
-NumResults = declare_measure(
+NumResults = _declare_count(
     "NumResults",
     "Number of Results",
     "sum R_k",
     lambda upto: upto.total(R),
     better="down",
-    bounds=("0", ""),
-    section=_LEDGER,
-    family="counts",
-    uses_rel=False,
+    example=("NumResults@2", 6.0),
     from_labels="sum",
 )
-NumUnique = declare_measure(
+NumUnique = _declare_count(
     "NumUnique",
     "Number of Unique Results",
     "sum UR_k",
     lambda upto: upto.total(UR),
-    better="up",
-    bounds=("0", ""),
-    section=_LEDGER,
-    family="counts",
-    uses_rel=False,
+    example=("NumUnique@2", 5.0),
     from_labels="sum",
 )
-NumGood = declare_measure(
+NumGood = _declare_count(
     "NumGood",
     "Number of Good Results",
     "sum GR_k",
     lambda upto: upto.total(GR),
-    better="up",
-    bounds=("0", ""),
-    section=_LEDGER,
-    family="counts",
+    own=_GOOD,
+    example=("NumGood@2", 2.0),
     from_labels="sum",
 )
-NumDup = declare_measure(
+NumDup = _declare_count(
     "NumDup",
     "Number of Repeated Results",
     "sum Dup_k",
     lambda upto: upto.total(Dup),
     better="down",
-    bounds=("0", ""),
-    section=_LEDGER,
-    family="counts",
-    uses_rel=False,
+    example=("NumDup@2", 1.0),
     from_labels="sum",
 )
-NumUnjudged = declare_measure(
+NumUnjudged = _declare_count(
     "NumUnjudged",
     "Number of Unjudged Results",
     "sum Unjudged_k",
     lambda upto: upto.total(Unjudged),
     better="down",
-    bounds=("0", ""),
-    section=_LEDGER,
-    family="counts",
-    uses_rel=False,
+    example=("NumUnjudged@2", 1.0),
 )
-
-#: Every measure declared above, by name.
-MEASURES: dict[str, GoodGainMeasure] = {
-    declared.declaration.name: declared
-    for declared in list(globals().values())
-    if isinstance(declared, GoodGainMeasure)
-}

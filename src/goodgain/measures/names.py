@@ -1,4 +1,4 @@
-"""The parser of names of measures: "SRE(rel=3)@5", "nDCG@10,srr@3"."""
+"""Names of measures: which there are, and what a text means: "SRE(rel=3)@5", "nDCG@10,srr@3"."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from typing import Any
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures import classic, not_in_ir_measures
+from goodgain.measures.declaration import Declaration, GoodGainMeasure, RankedMeasure
 from goodgain.measures.good_gain import CG, DCGG, MEASURES
-from goodgain.measures.hostless import RankDCG
-from goodgain.measures.parameters import check_parameters
-from goodgain.measures.ranked import HOSTLESS_MEASURES, find_declaration, takes
-from goodgain.measures.ranked_declaration import COMPUTED_RULES, RankedMeasure
+from goodgain.measures.not_in_ir_measures import RankDCG
+from goodgain.measures.parameters import COMPUTED_RULES, check_parameters
 
-__all__ = ["ARROWS", "Measures", "parse_measure", "parse_measures"]
-
-#: Better direction -> the sign beside the name of a measure in tables and plots.
-ARROWS = {"up": "↑", "down": "↓", None: "–"}
+#: Name -> declaration, for the measures over one ranking that no host has, and for all that are computed here.
+HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
+RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
@@ -60,6 +58,36 @@ _ELSEWHERE = {
 }
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
+
+
+def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
+    """Return the declaration of a measure over one ranking; None for any other measure."""
+    if isinstance(measure, RankedMeasure):
+        return measure.declaration
+    declared = RANKED_MEASURES.get(str(measure.NAME))
+    if declared is None or declared.host_measure is None:
+        return None
+    return declared if isinstance(measure, type(declared.host_measure)) else None
+
+
+def find_direction(measure: ir_measures.Measure) -> str | None:
+    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows.
+
+    >>> find_direction(ir_measures.nDCG @ 10)
+    'up'
+    """
+    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    return "up" if declared is None else declared.better
+
+
+def is_computed_here(measure: ir_measures.Measure) -> bool:
+    """Return whether a measure is computed from the ranking table with its parameters; if not, a host computes it.
+
+    >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
+    (True, False)
+    """
+    declared = find_declaration(measure)
+    return declared is not None and declared.computes(measure)
 
 
 def parse_measures(measures: Measures, *, complete: bool = True, rel: float | None = None) -> list[ir_measures.Measure]:
@@ -237,7 +265,7 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
 def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(measure, (GoodGainMeasure, RankedMeasure)):
         measure.validate_params()
-    elif not takes(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
+    elif not is_computed_here(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
         check_parameters(measure, {} if find_declaration(measure) is None else COMPUTED_RULES)
     return measure
 

@@ -1,8 +1,8 @@
-"""Checks of the parameters of ir_measures' measures, before a provider is asked.
+"""The values that parameters of measures may have: of those that are computed here, and of those that providers compute.
 
-ir_measures declares types, choices and which parameters are required, but checks them by `assert`, which `python -O`
-removes. Bounds come from the definitions of the measures, and from the providers: a value that a provider takes and computes
-as something else is refused here.
+ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes.
+Further limits come from the definitions of the measures and from the providers, some of which take a value and compute
+something else.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import ir_measures
+from ir_measures.measures import ParamInfo
+from ir_measures.measures.base import _NOT_PROVIDED
 
 from goodgain.errors import MeasureError
 
-__all__ = ["Rule", "check_parameters"]
-
+#: Limit of a cutoff: beyond any rank, and still a number that every engine can compare with.
+_LAST = 2**53
+#: Limit of a threshold and its like: a float.
+_LARGEST = 10**300
+#: The largest beta: the square of one that is much larger is beyond all floats.
+_MOST_BETA = 1e150
 #: Limit of whole numbers: the providers are C programs, whose int may have 32 bits.
 _C_INT = 2**31
 #: trec_eval allocates a list of all levels up to the largest gain for every query.
@@ -35,6 +41,53 @@ class Rule(NamedTuple):
 
     words: str
     allows: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
+
+
+def _is_computed_gain(label: Any, gain: Any) -> bool:
+    """Return whether a label may have this gain; a gain below 0 has no meaning in DCG, which counts it as 0."""
+    return _is_number(label) and _is_number(gain) and gain >= 0
+
+
+#: Parameter -> its rule where a value is computed from a ranking here; one that is not listed must have its default.
+COMPUTED_RULES: dict[str, Rule] = {
+    "cutoff": Rule("a whole number from 1", lambda value: type(value) is int and 1 <= value < _LAST),
+    "rel": Rule("the smallest relevant label, a number above 0", lambda value: _is_number(value) and value > 0),
+    "judged_only": Rule("True or False", lambda value: isinstance(value, bool)),
+    "gains": Rule(
+        "a dict of labels to gains from 0, such as {1: 1, 2: 3}",
+        lambda value: isinstance(value, dict) and all(_is_computed_gain(*pair) for pair in value.items()),
+    ),
+    "p": Rule("a number from 0 up to, but not, 1", lambda value: _is_number(value) and 0 <= value < 1),
+    "beta": Rule("a number from 0 to 10^150", lambda value: _is_number(value) and 0 <= value <= _MOST_BETA),
+    "recall": Rule("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
+}
+#: The same where it is computed from the ledger.
+LEDGER_RULES = COMPUTED_RULES | {
+    "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
+    "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
+}
+
+
+def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
+    """Return the parameters of a measure that have a value, given or by default."""
+    found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
+    return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
+
+
+def find_computed_rule(rules: Mapping[str, Rule], name: str, info: ParamInfo) -> Rule | None:
+    """Return the rule of a parameter: its choices, or that of its name; None where it must have its default."""
+    return _rule_of_choices(info) or rules.get(name)
+
+
+def _rule_of_choices(info: ParamInfo) -> Rule | None:
+    if not isinstance(info.choices, (list, tuple)):
+        return None
+    choices = list(info.choices)
+    return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
 
 
 def _is_gain(label: Any, gain: Any) -> bool:
@@ -117,9 +170,8 @@ def check_parameters(measure: ir_measures.Measure, computed: Mapping[str, Rule] 
 
 
 def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
-    choices = info.choices if isinstance(info.choices, (list, tuple)) else None
-    if choices is not None:
-        return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
+    if (choices := _rule_of_choices(info)) is not None:
+        return choices
     if name == "cutoff" or type(measure).__module__.startswith("ir_measures."):
         found = _OWN_RULES.get((str(measure.NAME), name)) or _RULES.get(name)
         if found is not None:

@@ -12,12 +12,9 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import InputError, MeasureError
-from goodgain.measures.names import ARROWS, parse_measure, parse_measures
-from goodgain.measures.ranked import find_direction
-from goodgain.notebook_tables import HtmlCell, escape_html, write_table
-
-__all__ = ["MEANS", "Scores"]
-
+from goodgain.files.safe_text import HtmlCell, escape_html, write_table
+from goodgain.measures.declaration import ARROWS
+from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
 #: The ways to average the values of queries.
 MEANS = ("arithmetic", "geometric")

@@ -11,12 +11,10 @@ import polars as pl
 from goodgain.errors import notice
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 
-__all__ = ["find_thresholds", "warn_if_no_label_reaches", "warn_of_labels"]
-
 #: The largest label of the scale for which the guideline gives its threshold.
 _LARGEST_LABEL = 4
 
-#: How a door with the switch names it; one that has none says how the measure is written.
+#: How a caller with the option rel names it, a format of its value; without one measures alone can name the threshold.
 _SWITCH = "rel={0:g} (--rel {0:g})"
 
 

@@ -15,13 +15,16 @@ import polars as pl
 
 from goodgain.errors import notice
 from goodgain.ranking.engines import collect, move_to_engine
-from goodgain.ranking.first_occurrences import PLACED_BY, check_order, find_first_rows, keeps_scores
-from goodgain.ranking.flattening import flatten_columns, warn_if_scores_contradict
-from goodgain.ranking.positions import POSITIONS
-from goodgain.ranking.ranking_table import Judgments, RankingTable
+from goodgain.ranking.first_occurrences import (
+    PLACED_BY,
+    check_order,
+    find_first_rows,
+    flatten_columns,
+    keeps_scores,
+    warn_if_scores_contradict,
+)
+from goodgain.ranking.ranking_table import POSITIONS, Judgments, RankingTable
 from goodgain.schema import EMPTY_DOC, RUN
-
-__all__ = ["rank_on_engine", "sort_unordered", "tabulate_on_engine", "warn_of_order"]
 
 _IN_ITERATION = ("query_id", "iteration")
 #: These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document in
@@ -156,7 +159,7 @@ def _span_iterations(run: Lazy) -> Lazy:
 
 
 def _take_results(run: Lazy, order: str) -> Lazy:
-    """Take the results that the ranking is made of, and add ranks and scores as `flattening.add_ranks` does.
+    """Take the results that the ranking is made of, and add ranks and scores as `first_occurrences.add_ranks` does.
 
     Where both are missing, results are ordered by doc_id.
     """

@@ -10,8 +10,6 @@ import polars as pl
 
 from goodgain.errors import InputError
 
-__all__ = ["collect", "move_to_engine", "to_lazy"]
-
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 

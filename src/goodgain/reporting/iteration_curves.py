@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.batches.query_batches import tally_run
-from goodgain.batches.run_file import open_run_and_qrels
-from goodgain.comparing.pairing import Settings, check_settings
-from goodgain.comparing.shared_queries import SystemQueries, describe_shared_queries
-from goodgain.comparing.significance import Vector, bootstrap_interval
+from goodgain.comparing.comparison_notes import SystemQueries, describe_shared_queries
+from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
-from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems, notice
-from goodgain.evaluation import check_iterations
-from goodgain.formats import Qrels
+from goodgain.counting.ledger import Counts
+from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
+from goodgain.formats.run import check_systems
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.ledger_values import average_queries, check_along_iterations, final_values, make_finite
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.measures.values import (
-    average_queries,
-    check_along_iterations,
-    final_values,
-    make_finite,
-)
-
-__all__ = ["curve"]
+from goodgain.measures.thresholds import warn_of_labels
+from goodgain.reporting.ledger_and_coverage import count_run
 
 #: The largest `upto`: every measure is computed once for each iteration.
 _MOST_ITERATIONS = 1_000
@@ -104,7 +95,8 @@ def curve(
     """
     systems = check_systems(runs)
     asked = [_check_measure(measure) for measure in parse_measures(measures, complete=False, rel=rel)]
-    _check_upto(upto)
+    if upto is not None:
+        check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
     settings = check_settings(seed, resamples, alpha, least=0)
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
@@ -112,22 +104,15 @@ def curve(
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                counts[name] = _count(judged, run, asked, columns)
+                searched, of_run = open_run_and_qrels(judged, run, columns=columns)
+                counts[name] = count_run(searched, of_run, asked)
+                warn_if_misleading(measure_coverage(counts[name]), labels=of_run.labels, iterated=searched)
     if few_shared := describe_shared_queries({name: _list_queries(of) for name, of in counts.items()}):
         notice(few_shared)
-    last = upto or _find_last_iteration(counts)
-    points = (point for name, of in counts.items() for point in _list_points(name, of, asked, last))
-    rows = [row for group in _group_points(points) for row in _list_rows(group, settings)]
-    in_order = {str(measure): k for k, measure in enumerate(asked)}, {name: k for k, name in enumerate(systems)}
-    return (
-        pl.DataFrame(rows, schema=_COLUMNS, orient="row")
-        .with_columns(cs.float().fill_nan(None))
-        .sort(
-            pl.col("system").replace_strict(in_order[1], return_dtype=pl.Int64),
-            pl.col("measure").replace_strict(in_order[0], return_dtype=pl.Int64),
-            "iteration",
-        )
-    )
+    points = _list_points(counts, asked, upto or _find_last_iteration(counts))
+    rows = pl.DataFrame(_add_intervals(points, settings), schema=_COLUMNS, orient="row")
+    order = [pl.col("system").cast(pl.Enum(list(systems))), pl.col("measure").cast(pl.Enum(list(map(str, asked))))]
+    return rows.with_columns(cs.float().fill_nan(None)).sort(*order, "iteration")
 
 
 def _check_measure(measure: Any) -> GoodGainMeasure:
@@ -137,28 +122,6 @@ def _check_measure(measure: Any) -> GoodGainMeasure:
     return ours
 
 
-def _check_upto(upto: int | None) -> None:
-    if upto is None:
-        return
-    if isinstance(upto, bool) or not isinstance(upto, int) or not 1 <= upto <= _MOST_ITERATIONS:
-        raise InputError(
-            f"upto={upto!r}: give the last iteration of the curve, a whole number from 1 to {_MOST_ITERATIONS:,}"
-        )
-
-
-def _count(
-    qrels: Qrels, run: Any, measures: Sequence[GoodGainMeasure], columns: Columns | None
-) -> Mapping[float, Counts]:
-    """Return threshold -> ledger and pools of one system."""
-    rels = find_thresholds(measures)
-    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    check_iterations(searched, measures)
-    tallied = tally_run(searched, judged, rels=rels)
-    counts = ledger_and_pools(tallied, count_pools(judged.judgments, rels=rels), rels=rels)
-    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
-    return counts
-
-
 def _list_queries(counts: Mapping[float, Counts]) -> SystemQueries:
     searched = next(iter(counts.values())).pools.filter(pl.col("N") > 0).get_column("query_id").to_list()
     return SystemQueries(searched, measure_coverage(counts).examples[0])
@@ -166,12 +129,11 @@ def _list_queries(counts: Mapping[float, Counts]) -> SystemQueries:
 
 def _find_last_iteration(counts: Mapping[str, Mapping[float, Counts]]) -> int:
     """Return the largest N of a judged query in any system, and 1 where none searched."""
-    longest = {name: int(_get_lengths(of).max() or 0) for name, of in counts.items()}  # type: ignore[arg-type]  # an Int64
-    last = max(longest.values())
-    if last > _MOST_ITERATIONS:
-        name = max(longest, key=lambda system: longest[system])
-        raise InputError(f"{name}: a query has {last:,} iterations; give upto=, at most {_MOST_ITERATIONS:,}")
-    return max(last, 1)
+    longest = {name: max(_get_lengths(of).to_list(), default=0) for name, of in counts.items()}
+    name = max(longest, key=lambda system: longest[system])
+    if longest[name] > _MOST_ITERATIONS:
+        raise InputError(f"{name}: a query has {longest[name]:,} iterations; give upto=, at most {_MOST_ITERATIONS:,}")
+    return max(longest[name], 1)
 
 
 def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
@@ -192,40 +154,31 @@ class _Point(NamedTuple):
 
 
 def _list_points(
-    name: str, counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], last: int
+    counts: Mapping[str, Mapping[float, Counts]], measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Point]:
-    """Yield the points of one system, iteration by iteration: the values of one iteration are in memory at a time."""
-    lengths = _get_lengths(counts)
-    shares = dict(measure_coverage(counts).tabulate().select("iteration", "coverage").iter_rows())
-    for i in range(1, last + 1):
-        values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
-        searching = int((lengths >= i).sum())
-        for measure in measures:
-            column = values.get_column(str(measure(cutoff=i)))
-            missing = column.cast(pl.Float64).fill_null(float("nan"))
-            yield _Point(name, str(measure), i, average_queries(column), searching, shares.get(i), missing.to_numpy())
+    """Yield the points, iteration by iteration: the values of one iteration are in memory at a time."""
+    for name, of in counts.items():
+        lengths = _get_lengths(of)
+        shares = dict(measure_coverage(of).tabulate().select("iteration", "coverage").iter_rows())
+        for i in range(1, last + 1):
+            values = make_finite(final_values([measure(cutoff=i) for measure in measures], of))
+            searching = int((lengths >= i).sum())
+            for measure in measures:
+                column = values.get_column(str(measure(cutoff=i)))
+                vector = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+                yield _Point(name, str(measure), i, average_queries(column), searching, shares.get(i), vector)
 
 
-def _group_points(points: Iterable[_Point]) -> Iterator[list[_Point]]:
-    """Yield groups of points that are resampled together."""
-    group: list[_Point] = []
-    for point in points:
-        group.append(point)
-        if len(group) * len(point.values) >= _CELLS:
-            yield group
-            group = []
-    if group:
-        yield group
-
-
-def _list_rows(points: Sequence[_Point], settings: Settings) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `curve` for points, with their intervals."""
-    queries = len(points[0].values)
-    low = high = np.full(len(points), np.nan)
-    if settings.resamples and queries:
-        values = np.stack([point.values for point in points])
-        low, high = bootstrap_interval(
-            values, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
-        )
-    for point, lowest, highest in zip(points, low, high, strict=True):
-        yield *point[:-2], queries, lowest, highest, point.coverage
+def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `curve`: the intervals of as many points as fit into memory are drawn together."""
+    for first in points:
+        queries = len(first.values)
+        group = [first, *islice(points, -(-_CELLS // max(queries, 1)) - 1)]
+        low = high = np.full(len(group), np.nan)
+        if settings.resamples and queries:
+            values = np.stack([point.values for point in group])
+            low, high = bootstrap_interval(
+                values, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
+            )
+        for point, lowest, highest in zip(group, low, high, strict=True):
+            yield *point[:-2], queries, lowest, highest, point.coverage

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.batches.query_batches import QueryBatch, RankingRequest, ScatteredQueriesError, query_batches
-from goodgain.batches.run_file import RunFile, open_run_and_qrels
-from goodgain.classic.labels import QrelsByQuery
-from goodgain.counting.coverage import warn_if_misleading
-from goodgain.counting.ledger import count_pools
+from goodgain.counting.coverage import measure_coverage, warn_if_misleading
+from goodgain.counting.ledger import count_pools, ledger_and_pools
+from goodgain.counting.query_batches import QueryBatch, RankingRequest, consume_batches
+from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_opening import open_run_and_qrels
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
-from goodgain.measures.batch_scores import BatchScores
-from goodgain.measures.formula import divide_rows
+from goodgain.formats.run import check_systems
+from goodgain.measures.terms import divide_rows
+from goodgain.providers.labels_of_queries import QrelsByQuery
 from goodgain.ranking.engines import collect
 from goodgain.ranking.first_occurrences import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
-
-__all__ = ["pr_curve"]
 
 Points = Literal["eleven", "all"]
 
@@ -83,18 +80,19 @@ def pr_curve(
     judged = load_qrels(qrels, columns=columns)
     query_ids = judged.frame.get_column("query_id").unique().sort()
     frames = []
-    hits_of: dict[str, pl.DataFrame] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
                 searched, _ = open_run_and_qrels(judged, run, columns=columns)
                 check_iterations(searched, [])
-                hits_of[name] = _find_hits(judged, searched, rel, order)
-    for name, hits in hits_of.items():
-        found = _interpolate_at_levels(hits, query_ids) if points == "eleven" else _list_steps(hits)
-        if not per_query:
-            found = _average_levels(found) if points == "eleven" else _average_steps(found, len(query_ids))
-        frames.append(found.select(pl.lit(name).alias("system"), pl.all()))
+                hits = _find_hits(judged, searched, rel, order)
+            if points == "eleven":
+                found = _interpolate_at_levels(hits, query_ids)
+                found = found if per_query else _average_levels(found)
+            else:
+                found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
+                found = found if per_query else _average_steps(found, len(query_ids))
+            frames.append(found.select(pl.lit(name).alias("system"), pl.all()))
     return pl.concat(frames)
 
 
@@ -105,11 +103,8 @@ def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.D
         query_id, R (relevant documents of the query), so_far (relevant up to this one, itself included), precision: the
         highest at this rank or any later one. Sorted by query_id and so_far.
     """
-    found: pl.DataFrame | None = None
-    with suppress(ScatteredQueriesError):
-        found = _collect_hits(qrels, run, rel, order, scattered=False)
-    if found is None:  # outside the handler: the error would hold all of the first attempt
-        found = _collect_hits(qrels, run, rel, order, scattered=True)
+    request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
+    found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), run, qrels, rels=[rel], ranking=request)
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
     ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))
@@ -117,51 +112,32 @@ def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.D
     return ranked.select("query_id", "R", "so_far", precision=highest)
 
 
-class _Labels(NamedTuple):
-    """The judgments of some queries, and R for each: query, R."""
-
-    judgments: Judgments
-    relevant: pl.DataFrame
-
-    @classmethod
-    def of(cls, qrels: pl.DataFrame, rel: float) -> _Labels:
-        judgments = number_judgments(qrels)
-        relevant = judgments.labels.filter(pl.col("relevance") >= rel).group_by("query").agg(R=pl.len().cast(pl.Int64))
-        return cls(judgments, relevant)
-
-    def take_hits(self, table: RankingTable, rel: float) -> pl.DataFrame:
-        """Return query_id, k, R of the relevant documents in a ranking table."""
-        rows = nw.from_native(table.rows).filter(nw.col("relevance") >= rel).select("query", "k")
-        hits = collect(rows.lazy() if isinstance(rows, nw.DataFrame) else rows)
-        hits = hits.select(pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64))
-        hits = hits.join(self.relevant.with_columns(pl.col("query").cast(pl.UInt32)), on="query", how="left")
-        query_id = self.judgments.query_ids.gather(hits.get_column("query")).alias("query_id")
-        return hits.select(query_id, "k", "R")
-
-
-def _collect_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str, *, scattered: bool) -> pl.DataFrame:
-    """Return query_id, k, R of the relevant documents of a run, which is read in batches."""
-    by_iteration = qrels.labels is not None
-    labels = _Labels.of(qrels.largest, rel)
+def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> pl.DataFrame:
+    """Return query_id, k, R of the relevant documents of a run."""
     of_queries = QrelsByQuery(qrels)
-    request = RankingRequest(order, by_iteration, None if by_iteration else labels.judgments)
-    tallies = BatchScores([], count_pools(qrels.judgments, rels=[rel]), [rel])
+    tallies = []
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
-    for batch in query_batches(run, qrels, rels=[rel], ranking=request, scattered=scattered):
-        tallies.add(batch.tally)
-        if by_iteration:
-            found += _take_labelled_hits(batch, of_queries.take(batch), rel)
-        elif batch.table is not None:
-            found.append(labels.take_hits(batch.table, rel))
-    warn_if_misleading(tallies.finish()[1], labels=qrels.labels)
+    for batch in batches:
+        tallies.append(batch.tally)
+        if batch.table is not None:
+            found.append(_take_hits(batch.table, qrels.judgments, rel))
+        elif batch.ranking is not None:  # labels depend on the iterations in which documents first occur
+            judgments = number_judgments(of_queries.take(batch))
+            found.append(_take_hits(tabulate_ranking(batch.ranking, judgments), judgments, rel))
+    counts = ledger_and_pools(pl.concat(tallies), count_pools(qrels.judgments, rels=[rel]), rels=[rel])
+    warn_if_misleading(measure_coverage(counts), labels=qrels.labels)
     return pl.concat(found)
 
 
-def _take_labelled_hits(batch: QueryBatch, qrels: pl.DataFrame, rel: float) -> Iterator[pl.DataFrame]:
-    """Yield the hits of a batch whose labels depend on the iterations in which its documents first occur."""
-    if batch.ranking is not None and not qrels.is_empty():
-        labels = _Labels.of(qrels, rel)
-        yield labels.take_hits(tabulate_ranking(batch.ranking, labels.judgments), rel)
+def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.DataFrame:
+    """Return query_id, k, R of the relevant documents in a ranking table."""
+    rows = nw.from_native(table.rows).filter(nw.col("relevance") >= rel).select("query", "k")
+    hits = collect(rows.lazy() if isinstance(rows, nw.DataFrame) else rows)
+    hits = hits.select(pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64))
+    relevant = judgments.labels.filter(pl.col("relevance") >= rel).group_by("query").agg(R=pl.len().cast(pl.Int64))
+    hits = hits.join(relevant.with_columns(pl.col("query").cast(pl.UInt32)), on="query", how="left")
+    query_id = judgments.query_ids.gather(hits.get_column("query")).alias("query_id")
+    return hits.select(query_id, "k", "R")
 
 
 def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
@@ -181,11 +157,6 @@ def _average_levels(found: pl.DataFrame) -> pl.DataFrame:
     by_level = found.partition_by("recall", maintain_order=True, as_dict=True)
     rows = [(recall, math.fsum(of.get_column("precision")) / of.height) for (recall,), of in by_level.items()]
     return pl.DataFrame(rows, schema={"recall": pl.Float64, "precision": pl.Float64}, orient="row")
-
-
-def _list_steps(hits: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, recall, precision at every recall that a query reaches."""
-    return hits.select("query_id", pl.col("so_far") / pl.col("R"), "precision").rename({"so_far": "recall"})
 
 
 def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """The model that every trace format is turned into: Trace > Turn > Step > call > Result.
 
-A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/searches.py` makes
+A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/trace_queries.py` makes
 `SearchCall`s of those that searched. A format that knows its results may yield `SearchCall`s itself.
 
 The classes are msgspec structs, which are cheaper to make than named tuples and dataclasses: one is made for every
@@ -16,21 +16,6 @@ from typing import Any, Literal
 import msgspec
 
 from goodgain.traces.tools import extract_queries
-
-__all__ = [
-    "UNANSWERED",
-    "Pairs",
-    "Result",
-    "SearchCall",
-    "Status",
-    "Step",
-    "ToolCall",
-    "Trace",
-    "Turn",
-    "Unanswered",
-    "UnknownItem",
-    "Usage",
-]
 
 #: What became of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]

@@ -11,22 +11,6 @@ import orjson
 
 from goodgain.errors import InputError
 
-__all__ = [
-    "CODE_SEARCH",
-    "NOT_SEARCH",
-    "SEARCH",
-    "Decision",
-    "ToolPredicate",
-    "decide_tool",
-    "describe_tool",
-    "extract_queries",
-    "find_needed_argument",
-    "has_argument",
-    "is_known_tool",
-    "is_search_tool",
-    "make_tool_predicate",
-]
-
 ToolPredicate = Callable[[str], bool]
 #: What a tool is. A search of code is counted only where `tools=` names it.
 Decision = Literal["search", "search of code", "not a search"]
@@ -35,69 +19,36 @@ SEARCH: Decision = "search"
 CODE_SEARCH: Decision = "search of code"
 NOT_SEARCH: Decision = "not a search"
 
-#: The tools in use, by name. Names are compared in lower case and without signs: `WebSearch` is web_search.
-_NAMES: dict[Decision, tuple[str, ...]] = {
-    SEARCH: (
-        # the web
-        *(
-            "web_search",
-            "web_search_preview",
-            "google_web_search",
-            "google_search",
-            "browser.search",
-            "web.run",
-            "web__run",
-        ),
-        *("tavily_search", "tavily_search_results_json", "tavily_answer", "tavily", "brave_search", "brave_web_search"),
-        *("brave_news_search", "brave_local_search", "brave_place_search", "brave_llm_context", "brave"),
-        *("web_search_exa", "web_search_advanced_exa", "deep_search_exa", "people_search_exa", "linkedin_search_exa"),
-        *(
-            "company_research_exa",
-            "exa",
-            "metaphor_search_results_json",
-            "duckduckgo_search",
-            "duckduckgo_results_json",
-        ),
-        *(
-            "duckduckgo",
-            "google_serper",
-            "google_serper_results_json",
-            "bing",
-            "bing_search",
-            "bing_search_results_json",
-        ),
-        *("searx_search", "searx_search_results", "searchapi", "searchapi_results_json", "jina_search", "you_search"),
-        *("mojeek_search", "dataforseo_api_search", "asknews_search", "reddit_search", "youtube_search"),
-        *("firecrawl_search", "firecrawl_research_search_papers", "perplexity_search"),
-        # scholarly works and encyclopedias
-        *("google_scholar", "arxiv", "wikipedia", "wikidata", "pub_med", "wikipedia_search"),
-        # a collection of documents
-        *("file_search", "local_knowledge_base_retrieval", "VertexAiSearchTool", "retriever", "retrieve", "rag_query"),
-        *("vector_search", "query_knowledge_base"),
-        # searches that answer in prose: their results are unparsed or unrecorded, which is an error and not a zero
-        *("perplexity_ask", "perplexity_research", "perplexity_reason", "tavily_research", "brave_summarizer"),
-        # by context; see _DOUBTFUL
-        "search",
-    ),
-    CODE_SEARCH: (
-        *("grep", "glob", "LSP", "grep_search", "search_file_content", "get_code_context_exa", "codebase_search"),
-        *("ripgrep", "search_files"),
-    ),
-    NOT_SEARCH: (
-        # they open pages
-        *("WebFetch", "fetch", "visit", "visit_webpage", "open_page", "open_url", "find_in_page", "get_document"),
-        *("tavily_extract", "tavily_crawl", "tavily_map", "firecrawl_scrape", "firecrawl_crawl", "firecrawl_map"),
-        *("firecrawl_extract", "crawling_exa", "web_fetch_exa"),
-        # they search for tools, or replace text
-        *("tool_search", "tool_search_tool_bm25", "tool_search_tool_regex", "search_tools", "search_replace"),
-        "mcp_list_tools",
-        # they search what is not documents: the agent's own notes, pictures, the user's mail and calendar, prices
-        *("search_memory", "load_memory", "brave_image_search", "brave_video_search", "search_gmail"),
-        *("messages_search", "events_search", "single_flight_search", "google_trends", "google_finance"),
-        *("Task", "Agent", "python_interpreter", "final_answer", "final_result", "firecrawl_search_feedback"),
-        # by context; see _DOUBTFUL
-        *("query", "lookup", "deep_research"),
-    ),
+#: The tools in use, by name. Names are compared in lower case and without signs: `WebSearch` is web_search. Searches that
+#: answer in prose are among them: their results are unparsed or unrecorded, which is an error and not a zero.
+_NAMES: dict[Decision, str] = {
+    SEARCH: """
+        web_search web_search_preview google_web_search google_search browser.search web.run web__run
+        tavily_search tavily_search_results_json tavily_answer tavily tavily_research firecrawl_search
+        firecrawl_research_search_papers brave_search brave_web_search brave_news_search brave_local_search
+        brave_place_search brave_llm_context brave_summarizer brave web_search_exa web_search_advanced_exa deep_search_exa
+        people_search_exa linkedin_search_exa company_research_exa exa metaphor_search_results_json duckduckgo_search
+        duckduckgo_results_json duckduckgo google_serper google_serper_results_json bing bing_search
+        bing_search_results_json searx_search searx_search_results searchapi searchapi_results_json jina_search you_search
+        mojeek_search dataforseo_api_search asknews_search reddit_search youtube_search
+        perplexity_search perplexity_ask perplexity_research perplexity_reason
+        google_scholar arxiv wikipedia wikidata pub_med wikipedia_search
+        file_search local_knowledge_base_retrieval VertexAiSearchTool retriever retrieve rag_query vector_search
+        query_knowledge_base search
+    """,
+    CODE_SEARCH: """
+        grep glob LSP grep_search search_file_content get_code_context_exa codebase_search ripgrep search_files
+    """,
+    # They open pages, search for tools, replace text, or search what is not documents: the agent's own notes, pictures,
+    # the user's mail and calendar, prices.
+    NOT_SEARCH: """
+        WebFetch fetch visit visit_webpage open_page open_url find_in_page get_document tavily_extract tavily_crawl
+        tavily_map firecrawl_scrape firecrawl_crawl firecrawl_map firecrawl_extract crawling_exa web_fetch_exa
+        tool_search tool_search_tool_bm25 tool_search_tool_regex search_tools search_replace mcp_list_tools
+        search_memory load_memory brave_image_search brave_video_search search_gmail messages_search events_search
+        single_flight_search google_trends google_finance firecrawl_search_feedback
+        Task Agent python_interpreter final_answer final_result query lookup deep_research
+    """,
 }
 #: Names that tools of both kinds have: OpenAI's file_search finds documents, Cursor's names of files.
 _DOUBTFUL = ("file_search", "search", "query", "lookup", "deep_research")
@@ -124,7 +75,9 @@ def _normalise_name(name: str) -> str:
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
 
 
-_TABLE: dict[str, Decision] = {_normalise_name(name): decision for decision, names in _NAMES.items() for name in names}
+_TABLE: dict[str, Decision] = {
+    _normalise_name(name): decision for decision, names in _NAMES.items() for name in names.split()
+}
 _DOUBTFUL_KEYS = frozenset(map(_normalise_name, _DOUBTFUL))
 
 
@@ -197,11 +150,9 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     """Return the predicate for the option `tools=`: the function given, one of the names given, or the default."""
     if tools is None:
         return is_search_tool
-    if isinstance(tools, str):
-        return NamedTools([tools])
     if callable(tools):
         return tools
-    names = list(tools)
+    names = [tools] if isinstance(tools, str) else list(tools)
     if not all(isinstance(name, str) for name in names):
         raise InputError("tools= takes the names of the search tools, or a function of a name that says True or False")
     return NamedTools(names)

@@ -3,6 +3,9 @@
 Importing this module registers them. `Run` and `Qrels` are subclasses of ranx's: classic metrics use them as they use
 ranx's own, and our measures get the iterations and the labels as they are. A plain `ranx.Run` is one iteration.
 
+`ranx.evaluate` and `ranx.compare` look up the functions that they call in their own modules. These functions are replaced
+there by wrappers that handle our measures, and pass everything else on to the originals.
+
 >>> import polars as pl
 >>> import ranx
 >>> run = pl.DataFrame({"query_id": "q1", "iteration": [1, 2], "doc_id": ["d1", "d2"]})
@@ -10,9 +13,105 @@ ranx's own, and our measures get the iterations and the labels as they are. A pl
 np.float64(0.5)
 """
 
-from goodgain.hosts.ranx.registration import register, unregister
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import ranx  # type: ignore[import-untyped]  # ranx has no types
+from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
+
+from goodgain.errors import notice
+from goodgain.hosts.host_names import HOST_NAMES
+from goodgain.hosts.ranx.metrics import Given, compute_values, parse_metric
+from goodgain.hosts.ranx.report import Report
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
 
-register()
-
 __all__ = ["Qrels", "Run", "register", "unregister"]
+
+# As attributes of ranx.meta these names are functions; the modules of the same names are in sys.modules only.
+_evaluate: Any = sys.modules["ranx.meta.evaluate"]
+_compare: Any = sys.modules["ranx.meta.compare"]
+
+Function = Callable[..., Any]
+
+
+def register() -> None:
+    """Let `ranx.evaluate` and `ranx.compare` take our measures; a second call changes nothing.
+
+    A name that ranx itself has keeps its meaning, with a notice.
+    """
+    if _compare.Report is Report:
+        return
+    for name, measure in HOST_NAMES.items():
+        if metric_labels.setdefault(name, str(measure)) != str(measure):
+            notice(f"ranx has a metric {name} of its own, which stays; ours is {measure} in goodgain.evaluate")
+    for name, replacing in _REPLACED.items():
+        setattr(_evaluate, name, replacing(getattr(_evaluate, name)))
+    _compare.Report = Report
+
+
+def unregister() -> None:
+    """Restore ranx as it was before `register`; a second call changes nothing."""
+    if _compare.Report is not Report:
+        return
+    for name, measure in HOST_NAMES.items():
+        if metric_labels[name] == str(measure):
+            del metric_labels[name]
+    for name in _REPLACED:
+        setattr(_evaluate, name, getattr(_evaluate, name).__wrapped__)
+    _compare.Report = ranx.data_structures.Report
+
+
+def _wrap_extract(original: Function) -> Function:
+    """Wrap ranx's parser of metrics, to which -l2.5 is an error and any name with rbp in it is RBP: ours are parsed first."""
+
+    @functools.wraps(original)
+    def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
+        measure = parse_metric(metric)
+        if measure is None:
+            return original(metric)  # type: ignore[no-any-return]  # ranx has no types
+        return metric, measure.cutoff or 0, measure.rel
+
+    return extract_metric_and_params
+
+
+def _wrap_switch(original: Function) -> Function:
+    """Wrap the function that finds a metric's function: ours get qrels and run as given, ranx's get ranx's form."""
+
+    @functools.wraps(original)
+    def metric_switch(metric: str) -> Function:
+        measure = parse_metric(metric)
+        if measure is not None:
+            return lambda qrels, run, *_: compute_values(metric, measure, qrels, run)
+        function = original(metric)
+        return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
+
+    return metric_switch
+
+
+def _wrap_convert(original: Function) -> Function:
+    """Wrap a conversion to ranx's form, so that it is made for ranx's metrics only.
+
+    That form has hashes in place of ids, which may collide, and from which ids cannot be restored.
+    """
+
+    @functools.wraps(original)
+    def convert(source: Any) -> Given:
+        return Given(source, original)
+
+    return convert
+
+
+#: Function of ranx.meta.evaluate -> the function that wraps it.
+_REPLACED: dict[str, Callable[[Function], Function]] = {
+    "extract_metric_and_params": _wrap_extract,
+    "metric_switch": _wrap_switch,
+    "convert_qrels": _wrap_convert,
+    "convert_run": _wrap_convert,
+}
+
+
+register()

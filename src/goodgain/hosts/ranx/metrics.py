@@ -19,10 +19,8 @@ from goodgain.formats import Qrels, Run
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
+from goodgain.measures.ledger_values import final_values
 from goodgain.measures.thresholds import warn_if_no_label_reaches
-from goodgain.measures.values import final_values
-
-__all__ = ["Given", "compute_values", "parse_metric"]
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
@@ -32,9 +30,6 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
     Returns None if the metric is not ours. A name of ours that ranx has itself is ranx's: ranx's table of labels tells, as
     registration puts our names there.
-
-    Raises:
-        MeasureError: the name is ours, and what follows it cannot be read or is not allowed for the measure.
 
     >>> parse_metric("sre@3-l2.5")
     SRE(rel=2.5)@3
@@ -94,11 +89,7 @@ class Pair:
         self._warned_rels: set[float] = set()
 
     def compute_values(self, metric: str, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the value of a measure, written as a metric, for each query, in the run's order of queries.
-
-        Raises:
-            InputError: a query of the qrels has no label at all.
-        """
+        """Return the value of a measure, written as a metric, for each query, in the run's order of queries."""
         if measure.declaration.uses_rel and measure.rel not in self._warned_rels:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(self._qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")

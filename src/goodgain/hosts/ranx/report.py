@@ -12,8 +12,6 @@ from goodgain.errors import InputError
 from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.metrics import parse_metric
 
-__all__ = ["Report"]
-
 _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 

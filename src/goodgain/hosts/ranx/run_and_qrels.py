@@ -1,19 +1,24 @@
-"""Subclasses of ranx's run and qrels that also keep iterations and labels, which ranx's own cannot hold."""
+"""Subclasses of ranx's run and qrels that also keep iterations and labels; tables as the typed dicts of ranx, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 import ranx  # type: ignore[import-untyped]  # ranx has no types
+from numba import njit
+from numba.typed import Dict as TypedDict
+from numba.typed import List as TypedList
 
 import goodgain.formats as formats
 from goodgain.errors import InputError, notice
-from goodgain.formats.labels import count_differing_labels
-from goodgain.hosts.ranx.typed_dicts import build_typed_dict, read_typed_dict
+from goodgain.formats.label_rules import count_differing_labels
 
-__all__ = ["Qrels", "Run", "find_iterations", "find_judgments"]
+Codes = np.ndarray[Any, np.dtype[np.uint32]]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def _refuse_call(why: str) -> Any:
@@ -51,7 +56,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         ranking = self.iterated.flatten(order).select("query_id", "doc_id", pl.col("score").cast(pl.Float64))
         query_ids = self.iterated.rows.get_column("query_id").unique().sort().to_list()
         if query_ids:
-            self.run = build_typed_dict(ranking, query_ids)
+            self.run = _build_typed_dict(ranking, query_ids)
         self.sort()
 
     def make_comparable(self, qrels: ranx.Qrels) -> Run:
@@ -98,7 +103,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         super().__init__(name=name or self.judged.name or getattr(source, "name", None))
         kept = pl.Float64 if self.judged.fractional is not None else pl.Int64
         labels = self.judged.largest.with_columns(pl.col("relevance").cast(kept))
-        self.qrels = build_typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
+        self.qrels = _build_typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
         self.sort()
 
     def to_typed_list(self) -> Any:
@@ -125,15 +130,11 @@ _WANTED = "our measures get no ids of documents from a {0} here; give a goodgain
 
 
 def find_iterations(run: Any) -> formats.Run:
-    """Return the iterations of a run that `ranx.evaluate` takes; a plain `ranx.Run` or a dict is one iteration.
-
-    Raises:
-        InputError: bare arrays and typed lists, whose ids are hashed already.
-    """
+    """Return the iterations of a run that `ranx.evaluate` takes; a plain `ranx.Run` or a dict is one iteration."""
     if isinstance(run, Run):
         return run.iterated
     if isinstance(run, ranx.Run):
-        searched = formats.read_run(read_typed_dict(run.run, "score"))
+        searched = formats.read_run(_read_typed_dict(run.run, "score"))
         searched.name = run.name
         return searched
     if isinstance(run, Mapping):
@@ -142,15 +143,91 @@ def find_iterations(run: Any) -> formats.Run:
 
 
 def find_judgments(qrels: Any) -> formats.Qrels:
-    """Return the judgments of qrels that `ranx.evaluate` takes.
-
-    Raises:
-        InputError: bare arrays and typed lists, whose ids are hashed already.
-    """
+    """Return the judgments of qrels that `ranx.evaluate` takes."""
     if isinstance(qrels, Qrels):
         return qrels.judged
     if isinstance(qrels, ranx.Qrels):
-        return formats.read_qrels(read_typed_dict(qrels.qrels, "relevance"))
+        return formats.read_qrels(_read_typed_dict(qrels.qrels, "relevance"))
     if isinstance(qrels, Mapping):
         return formats.read_qrels(qrels)
     raise InputError(_WANTED.format(type(qrels).__name__, "Qrels"))
+
+
+# ranx makes typed dicts from arrays of fixed-width text, for which numba compiles again (for 10 s and more) whenever the
+# longest id has another width, and reads them in Python at 0.1 ms per id. Here ids are one array of code points both ways.
+def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
+    """Return {query_id: {doc_id: value}} as the typed dict that ranx keeps.
+
+    Args:
+        rows: query_id, doc_id and a number, each (query, document) once; whole numbers stay integers.
+        query_ids: all queries, also those without a row; at least one.
+    """
+    query, doc, value = rows.columns
+    queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
+    sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
+    ordered = queries.join(rows, on=query, maintain_order="left_right")
+    docs, values = ordered.get_column(doc), ordered.get_column(value)
+    codes = np.frombuffer("".join(docs).encode("utf-32-le"), dtype=np.uint32)
+    counts = sizes.get_column("size").fill_null(0).cast(pl.Int64).to_numpy()
+    lengths = docs.str.len_chars().cast(pl.Int64).to_numpy()
+    return _fill_typed_dict(TypedList(query_ids), counts, codes, lengths, values.to_numpy())
+
+
+def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
+    """Return query_id, doc_id and the number (a Float64 column named `value`) of every entry of a typed dict."""
+    codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
+    queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
+    query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
+    return pl.DataFrame([query_ids, _decode_texts(codes, lengths).alias("doc_id"), pl.Series(value, values)])
+
+
+def _decode_texts(codes: Codes, lengths: Numbers) -> pl.Series:
+    """Return texts from their lengths and the code points of all of them."""
+    characters = codes.tobytes().decode("utf-32-le").encode()
+    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = starts[np.concatenate([[0], np.cumsum(lengths)])].astype(np.int64)
+    array = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(characters))
+    return pl.Series(pl.from_arrow(array), dtype=pl.String)
+
+
+@njit(cache=True)
+def _fill_typed_dict(query_ids, sizes, codes, lengths, values):  # type: ignore[no-untyped-def]  # numba infers the types
+    filled = TypedDict()
+    row = 0
+    start = 0
+    for query in range(len(query_ids)):
+        docs = TypedDict()
+        for _ in range(sizes[query]):
+            end = start + lengths[row]
+            docs["".join([chr(code) for code in codes[start:end]])] = values[row]
+            start = end
+            row += 1
+        filled[query_ids[query]] = docs
+    return filled
+
+
+@njit(cache=True)
+def _unpack_typed_dict(of_queries):  # type: ignore[no-untyped-def]  # numba infers the types
+    rows = 0
+    characters = 0
+    for docs in of_queries.values():
+        for doc in docs:
+            rows += 1
+            characters += len(doc)
+    codes = np.empty(characters, np.uint32)
+    lengths = np.empty(rows, np.int64)
+    values = np.empty(rows, np.float64)
+    sizes = np.empty(len(of_queries), np.int64)
+    row = 0
+    at = 0
+    for query, docs in enumerate(of_queries.values()):
+        sizes[query] = len(docs)
+        for doc, value in docs.items():
+            lengths[row] = len(doc)
+            values[row] = value
+            row += 1
+            for character in str(doc):
+                codes[at] = ord(character)
+                at += 1
+    return codes, lengths, values, sizes

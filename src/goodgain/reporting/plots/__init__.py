@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from goodgain.reporting.plots.data import (
+from goodgain.reporting.plots.plot_data import (
     curve_data,
     iterations_used_data,
     new_good_data,

@@ -20,22 +20,20 @@ from goodgain.reporting.plots.canvas import (
     Entry,
     add_arrow,
     add_legend,
+    break_lines,
     count_on,
     escape_text,
     find_ink,
-    name_values,
     open_ax,
     remove_frame,
 )
-from goodgain.reporting.plots.data import (
+from goodgain.reporting.plots.plot_data import (
     choose_pair,
     iterations_used_data,
     new_good_data,
     per_query_data,
     what_came_back_data,
 )
-
-__all__ = ["DIFFERENCE_LABELS", "draw_per_query", "iterations_used", "new_good", "per_query", "what_came_back"]
 
 #: Column of `what_came_back_data` -> colour, hatch, label; in the order in which they are stacked.
 _KINDS = {
@@ -254,7 +252,8 @@ def draw_per_query(
     entries += _draw_mean(ax, pair)
     if (rows.get_column("difference") == 0).all():
         ax.set_ylim(-1, 1)  # where nothing differs there is no scale to choose
-    name_values(ax, f"{pair['system']} minus {pair['against']}: {add_arrow(pair['measure'], pair['better'])}")
+    measure = add_arrow(pair["measure"], pair["better"])
+    ax.set_ylabel(break_lines(f"{pair['system']} minus {pair['against']}: {measure}", 30))
     _label_queries(ax, rows.get_column("query_id").to_list())
     remove_frame(ax)
     return entries

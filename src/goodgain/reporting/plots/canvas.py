@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.artist import Artist
@@ -19,38 +19,11 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from goodgain.measures.names import ARROWS, parse_measures
-from goodgain.measures.ranked import find_direction
-from goodgain.notebook_tables import show_controls
+from goodgain.files.safe_text import show_controls
+from goodgain.measures.declaration import ARROWS
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "SKY",
-    "VERMILLION",
-    "Entry",
-    "Picture",
-    "SystemStyle",
-    "add_arrow",
-    "add_legend",
-    "add_legend_below",
-    "count_on",
-    "escape_text",
-    "find_ink",
-    "label_measure",
-    "name_values",
-    "open_ax",
-    "remove_frame",
-    "style_of",
-]
-
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
-    *("#E69F00", "#56B4E9", "#000000"),
-)
-GREY = "#8C8C8C"
-_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+BLUE, VERMILLION, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#E69F00", "#56B4E9", "#8C8C8C"
+_COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, "#000000")
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
@@ -59,7 +32,6 @@ _SIZE = (5.2, 3.4)
 
 #: Columns that a legend is tried with; the largest number that fits is taken.
 _LEGEND_COLUMNS = (4, 3, 2, 1)
-
 
 #: The longest legend that is put inside axes.
 _MOST_INSIDE = 7
@@ -108,8 +80,7 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
         return
     if not own:
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1)}
-        place = {"loc": "best"} if len(entries) <= _MOST_INSIDE else beside
-        _fill(ax.legend(*_list_placeholders(entries), fontsize="small", **place), entries)
+        _make_legend(ax.legend, entries, **({"loc": "best"} if len(entries) <= _MOST_INSIDE else beside))
         return
     figure: Any = ax.figure  # not a subfigure: it is our own
     add_legend_below(figure, entries)
@@ -117,12 +88,8 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
 
 def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
     """Add a legend below all axes of a figure, with as many columns as fit, and make the figure higher by its rows."""
-    handles, texts = _list_placeholders(entries)
     for columns in _LEGEND_COLUMNS:
-        legend = figure.legend(
-            handles, texts, loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
-        )
-        _fill(legend, entries)
+        legend = _make_legend(figure.legend, entries, loc="outside lower center", ncols=columns, frameon=False)
         extent = legend.get_window_extent()
         if columns == 1 or extent.width <= figure.bbox.width:
             width, height = figure.get_size_inches()
@@ -131,18 +98,18 @@ def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
         legend.remove()
 
 
-def _list_placeholders(entries: Sequence[Entry]) -> tuple[list[Artist], list[str]]:
-    """Return handles and labels for matplotlib, which leaves out labels that begin with `_`: they are set afterwards."""
-    return [entry.handle for entry in entries], [str(k) for k in range(len(entries))]
-
-
-def _fill(legend: Legend, entries: Sequence[Entry]) -> None:
+def _make_legend(make: Callable[..., Legend], entries: Sequence[Entry], **options: Any) -> Legend:
+    # Texts are set afterwards, as matplotlib leaves out labels that begin with `_`.
+    legend = make(
+        [entry.handle for entry in entries], [str(k) for k in range(len(entries))], fontsize="small", **options
+    )
     for text, entry in zip(legend.get_texts(), entries, strict=True):
         label = f"{entry.label} ({entry.number})" if entry.number else entry.label
-        text.set_text(_break_lines(label, 42) or " ")
+        text.set_text(break_lines(label, 42) or " ")
+    return legend
 
 
-def _break_lines(text: str, width: int) -> str:
+def break_lines(text: str, width: int) -> str:
     """Return a text on lines of at most this many characters, escaped."""
     return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
 
@@ -163,18 +130,6 @@ def add_arrow(measure: str, better: str | None) -> str:
     ('SRR@3 ↓', 'NumRet')
     """
     return measure if better is None else f"{measure} {ARROWS[better]}"
-
-
-def label_measure(ax: Axes, measure: str, queries: int) -> None:
-    """Name a measure on the y axis, with its better direction and the number of queries that it is a mean over."""
-    (parsed,) = parse_measures(measure, complete=False)  # AvgGain, which is a value of one iteration, has a curve too
-    name = add_arrow(measure, find_direction(parsed))
-    name_values(ax, f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}")
-
-
-def name_values(ax: Axes, text: str) -> None:
-    """Write what the values are beside the y axis, on several lines if it is long."""
-    ax.set_ylabel(_break_lines(text, 30))
 
 
 def count_on(axis: Axis) -> None:

@@ -10,20 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.plots.canvas import (
     GREY,
     Entry,
     SystemStyle,
+    add_arrow,
     add_legend,
+    break_lines,
     count_on,
-    label_measure,
     open_ax,
     remove_frame,
     style_of,
 )
-from goodgain.reporting.plots.data import choose_points, curve_data, precision_recall_data
-
-__all__ = ["curve", "draw_curve", "precision_recall"]
+from goodgain.reporting.plots.plot_data import choose_points, curve_data, precision_recall_data
 
 #: With more systems than this their bands would cover each other, and are left out.
 _MOST_BANDS = 5
@@ -79,7 +79,10 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
         faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
     _set_axes(ax, rows)
-    label_measure(ax, *points.select("measure", "queries").row(0))
+    name, queries = points.select("measure", "queries").row(0)
+    (parsed,) = parse_measures(name, complete=False)  # AvgGain, which is a value of one iteration, has a curve too
+    name = add_arrow(name, find_direction(parsed))
+    ax.set_ylabel(break_lines(f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}", 30))
     return entries
 
 

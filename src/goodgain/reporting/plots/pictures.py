@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from goodgain.reporting.plots.canvas import Entry
 
-__all__ = ["check_picture_name", "draw_comparison", "draw_curves", "write_picture"]
 
 #: The endings of pictures, and what says when a file was made: left out, so that the same data give the same file.
 _FORMATS: dict[str, dict[str, None]] = {
@@ -32,13 +31,7 @@ _MOST_PLOTS = 24
 
 
 def check_picture_name(path: Path) -> None:
-    """Check that a file's name ends as a picture that can be written.
-
-    Raises:
-        InputError: it ends otherwise.
-
-    >>> check_picture_name(Path("curve.svg"))
-    """
+    """Raise InputError if a file's name does not end as a picture that can be written."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"{path}: pictures are written as {', '.join(_FORMATS)}; choose such a name")
 

@@ -7,24 +7,12 @@ paired by id over the whole turn. A user message with tool results is not a turn
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations.conversation import (
-    Conversation,
-    count_hosted_searches,
-    find_messages,
-    has_messages,
-    message_text,
-)
-from goodgain.traces.conversations.exchanges import (
-    ConversationPart,
-    Exchange,
-    are_exchanges,
-    read_chat_log,
-    split_exchange,
-)
-from goodgain.traces.conversations.usage import read_usage
-from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations.turns_and_calls import count_hosted_searches
+from goodgain.traces.expected_values import as_word, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
@@ -34,23 +22,24 @@ CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
-OTHER_BLOCK_TYPES = {
-    *("text", "image", "document", "search_result", "thinking", "redacted_thinking", "container_upload"),
-    *("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"),
+OTHER_BLOCK_TYPES = records.PLAIN_PARTS | {
+    *("search_result", "container_upload", "compaction", "fallback", "mcp_tool_listing", "tool_addition"),
+    "tool_removal",
 }
+BLOCKS = "a block such as text, tool_use, tool_result"
 #: Types of blocks that only this API writes.
 _HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
-_MESSAGE_FIELDS = {"role", "content", "type"}
 _REMEDY = "ask for the messages as the API gives them: the log lacks the block with the results"
+
+independent = vendor_exchanges.are_no_exchanges
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""
-    if are_exchanges(head):
-        return any(_is_exchange(record) for record in head.objects)
-    if any(has_messages(record, _has_tool_block) for record in head.conversations):
-        return True
-    return any(_is_api_answer(record) for record in head.objects)
+    if vendor_exchanges.are_exchanges(head):
+        return any(_read_exchange(record, "") for record in head.objects)
+    in_messages = any(records.has_messages(record, _has_tool_block) for record in head.conversations)
+    return in_messages or any(map(_is_api_answer, head.objects))
 
 
 def _is_api_answer(record: dict[str, Any]) -> bool:
@@ -58,84 +47,52 @@ def _is_api_answer(record: dict[str, Any]) -> bool:
     content = record.get("content")
     if not isinstance(content, list) or record.get("type", "message") != "message":
         return False
-    return (record.get("type") == "message" and "stop_reason" in record) or any(
-        isinstance(block, dict) and _is_tool_block(block) and as_word(block["type"]) in _HOSTED_MARKS
-        for block in content
+    return {"type", "stop_reason"} <= record.keys() or records.any_object(
+        content, lambda block: _is_tool_block(block) and block["type"] in _HOSTED_MARKS
     )
 
 
 def _has_tool_block(message: dict[str, Any]) -> bool:
-    content = message.get("content")
-    if message.get("role") not in ("user", "assistant") or not isinstance(content, list):
-        return False
-    return any(isinstance(block, dict) and _is_tool_block(block) for block in content)
+    return message.get("role") in ("user", "assistant") and records.any_object(message.get("content"), _is_tool_block)
 
 
 def _is_tool_block(block: dict[str, Any]) -> bool:
-    kind = block.get("type")
-    if not isinstance(kind, str) or "tool_type" in block:  # Inspect's own parts have a tool_type
-        return False
-    return kind in CALL_TYPES or kind.endswith("_tool_result") or (kind == _RESULT_TYPE and "tool_use_id" in block)
-
-
-def independent(head: FileHead) -> bool:
-    """Return whether each line of a JSON Lines file is a trace of its own."""
-    return not are_exchanges(head)
+    kind = as_word(block.get("type"))
+    of_tool = kind in CALL_TYPES or kind.endswith("_tool_result") or (kind == _RESULT_TYPE and "tool_use_id" in block)
+    return of_tool and "tool_type" not in block  # Inspect's own parts have a tool_type
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
-    return read_chat_log(source, _read_trace, _read_exchange, _message_key, _read_parts)
+    if vendor_exchanges.are_exchanges(source.head):
+        return vendor_exchanges.join_exchanges(
+            source, _MessageReader, _read_exchange, _message_key, endpoint_field="messages"
+        )
+    return source.traces(partial(_read_trace, source), is_one=records.is_message_list)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    reader = _MessageReader(source)
     if isinstance(value, dict) and "content" in value and "messages" not in value:
         value = [value]  # a single answer of the API
-    messages, messages_at = find_messages(value, at)
-    for index, message in enumerate(messages):
-        reader.read(message, f"{messages_at}/{index}")
-    return reader.conversation.trace(at, value)
+    return _MessageReader(source).read_all(records.walk(*records.find_messages(value, at))).trace(at, value)
 
 
-def _is_exchange(record: Any) -> bool:
-    found = split_exchange(record)
-    if found is None:
-        return False
-    request, response = found
-    return "messages" in request and response.get("type") == "message"
-
-
-def _read_exchange(record: Any, at: str) -> Exchange | None:
-    if not _is_exchange(record):
+def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
+    found = vendor_exchanges.split_exchange(record, at, "messages", "type")
+    if found is None or found.response["type"] != "message":
         return None
-    request, response = split_exchange(record) or ({}, {})
-    messages = expect_list(request["messages"], f"{at}/request/messages")
-    return Exchange(messages, f"{at}/request/messages", [response], f"{at}/response")
-
-
-def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
-    reader = _MessageReader(source)
-    for part in parts:
-        for message, message_at in part.messages:
-            if not part.resent:
-                reader.read(message, message_at)
-    return reader.conversation.trace(at)
-
-
-def _get_blocks(message: dict[str, Any]) -> list[Any]:
-    content = message.get("content")
-    return content if isinstance(content, list) else []
+    found.answer, found.answer_at = [found.response], found.response_at
+    return found
 
 
 def _message_key(message: Any) -> Hashable | None:
     """Return what two copies of a message share: role, text, ids of the client's calls and results."""
     if not isinstance(message, dict):
         return None
-    blocks = [block for block in _get_blocks(message) if isinstance(block, dict)]
-    text = message_text(message["content"] if isinstance(message.get("content"), str) else [
-        block for block in blocks if block.get("type") == "text"
-    ]).strip()  # fmt: skip
+    content = message.get("content")
+    blocks = records.objects_in(content)
+    texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
+    text = records.message_text(texts).strip()
     ids = tuple(
         str(block.get("id") or block.get("tool_use_id"))
         for block in blocks
@@ -146,73 +103,47 @@ def _message_key(message: Any) -> Hashable | None:
     return (str(message.get("role")), text, ids)
 
 
-class _MessageReader:
-    """Reports the messages of a conversation to a `Conversation`."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.conversation = Conversation()
-
-    def read(self, message: Any, at: str) -> None:
-        """Read one message: a turn, results of tools, or a step and its calls."""
-        message = expect_object(message, at)
+class _MessageReader(vendor_exchanges.JoinedConversation):
+    def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), message.get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or blocks", content)
         if role not in ("user", "assistant", "system"):
-            if not isinstance(role, str):
-                raise unexpected_value(f"{at}/role", "a role (user or assistant)", role)
-            self.source.not_understood(f"message of role {role!r}", f"{at}/role", "user or assistant")
+            records.report_kind(self.source, "message", message, "role", at, "user or assistant")
             return
-        if not _MESSAGE_FIELDS.issuperset(message):
-            self.source.check_fields(
-                message, _MESSAGE_FIELDS, at, of="a message", expected="all in the blocks of content"
-            )
+        records.report_unread(self.source, "a message", message, at, ("content",))
         if role == "system":
             return
-        blocks = [
-            (expect_object(block, f"{at}/content/{i}"), f"{at}/content/{i}")
-            for i, block in enumerate(_get_blocks(message))
-        ]
-        if role == "user" and not any(is_result_block(block) for block, _ in blocks):
-            self.conversation.user(message_text(content))
+        blocks = list(records.walk_parts(content, f"{at}/content"))
+        has_results = any(is_result_block(block) for block, _ in blocks)
+        if role == "user" and not has_results:
+            self.user(records.message_text(content))
         elif role == "assistant":
-            if self.source.costs:
-                self.conversation.spend(read_usage(message.get("usage")))
-            self._new_step = True
-            self._stepped = False
+            self.spend(message.get("usage"))
+        self._new_step, self._stepped = True, False
         for block, block_at in blocks:
             self._read_block(block, block_at, by_agent=role == "assistant")
-        if role == "assistant" and not self._stepped and not any(is_result_block(block) for block, _ in blocks):
-            self.conversation.step()
-        counted = count_hosted_searches(message["usage"]) if "usage" in message else 0
+        if role == "assistant" and not self._stepped and not has_results:
+            self.step()
         # A usage that counts searches although the message shows none: their blocks were dropped from the log.
-        if counted and any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
-            return
-        for _ in range(counted):
-            self.conversation.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_REMEDY))
+        if not any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
+            for _ in range(count_hosted_searches(message.get("usage"))):
+                self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_REMEDY))
 
     def _read_block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:
         kind = as_word(block.get("type"))
         if kind in CALL_TYPES and by_agent:
             if self._new_step:
-                self.conversation.step()
+                self.step()
                 self._new_step, self._stepped = False, True
-            name = expect_text(block.get("name"), f"{at}/name")
-            call_id = expect_id(block.get("id"), f"{at}/id")
-            remedy = _REMEDY if kind in _HOSTED_CALL_TYPES else ""
-            self.conversation.call(ToolCall(name, at, call_id, block.get("input"), remedy=remedy))
+            call = self.call(records.read_call(block, at, arguments="input"))
+            call.remedy = _REMEDY if kind in _HOSTED_CALL_TYPES else ""
         elif is_result_block(block):
-            self._read_result(block, at)
+            call_id, content, failed = read_result_block(block, at)
+            self.answer(call_id, content, at, failed=failed)
             self._new_step = True
         elif kind not in OTHER_BLOCK_TYPES:
-            if not isinstance(block.get("type"), str):
-                raise unexpected_value(f"{at}/type", "the type of a block", block.get("type"))
-            self.source.not_understood(f"block of type {kind!r}", at, "a block such as text, tool_use, tool_result")
-
-    def _read_result(self, block: dict[str, Any], at: str) -> None:
-        call_id, content, failed = read_result_block(block, at)
-        self.conversation.answer(call_id, content, at, failed=failed)
+            records.report_kind(self.source, "block", block, "type", at, BLOCKS)
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
@@ -221,20 +152,19 @@ def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
     Raises:
         InputError: it has no id, or its content is neither text nor blocks.
     """
-    call_id = expect_id(block.get("tool_use_id"), f"{at}/tool_use_id")
-    if call_id is None:
-        raise unexpected_value(f"{at}/tool_use_id", "the id of the call it answers", call_id)
+    call_id = records.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True
     if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
         failed = True
     elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
         raise unexpected_value(f"{at}/content", "text or blocks", content)
-    for index, part in enumerate(content if isinstance(content, list) else []):
-        expect_text(expect_object(part, f"{at}/content/{index}").get("type"), f"{at}/content/{index}/type")
+    for part, part_at in records.walk_parts(content, f"{at}/content"):
+        expect_text(part.get("type"), f"{part_at}/type")
     return call_id, content, failed
 
 
 def is_result_block(block: dict[str, Any]) -> bool:
-    kind = block.get("type")
-    return isinstance(kind, str) and (kind == _RESULT_TYPE or kind.endswith("_tool_result"))
+    """Return whether a block holds what a tool returned."""
+    kind = as_word(block.get("type"))
+    return kind == _RESULT_TYPE or kind.endswith("_tool_result")

@@ -6,133 +6,96 @@ A step of the agent is a step, one of the user a turn. Results are paired with c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations.conversation import Conversation, message_text
-from goodgain.traces.conversations.usage import read_usage
-from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.conversations import records
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-#: The fields of a step; another one with content is reported as not understood.
-_STEP_FIELDS = {
-    *("step_id", "source", "message", "reasoning_content", "reasoning_effort", "tool_calls", "observation"),
-    *("is_copied_context", "llm_call_count"),
-}
+independent = records.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
-    return any(_is_trajectory(record) for record in head.objects)
+    return any(map(_is_trajectory, head.objects))
 
 
 def _is_trajectory(record: dict[str, Any]) -> bool:
-    if as_word(record.get("schema_version")).upper().startswith("ATIF"):
-        return True
-    steps = record.get("steps")
-    return isinstance(steps, list) and any(
-        isinstance(step, dict) and {"step_id", "source"} <= step.keys() for step in steps
+    return as_word(record.get("schema_version")).upper().startswith("ATIF") or records.any_object(
+        record.get("steps"), lambda step: {"step_id", "source"} <= step.keys()
     )
-
-
-def independent(_: FileHead) -> bool:
-    """Return True: each line of a JSON Lines file is a trace of its own."""
-    return True
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a trajectory."""
-    return source.traces(lambda value, at: _read_trace(source, value, at), is_one=lambda value: False)
+    return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     record = expect_object(value, at)
     if not isinstance(record.get("steps"), list):
         raise unexpected_value(f"{at}/steps", "a list of steps", record.get("steps"))
-    conversation = Conversation()
-    for index, step in enumerate(record["steps"]):
-        _read_step(source, conversation, expect_object(step, f"{at}/steps/{index}"), f"{at}/steps/{index}")
+    reader = _Steps(source).read_all(records.walk(record["steps"], f"{at}/steps"))
     if record.get("subagent_trajectories"):
-        what = "subagent_trajectories (searches of subagents are not read: convert their trajectories)"
-        source.not_understood(what, f"{at}/subagent_trajectories", "searches in the steps of this trajectory")
-    agent = record.get("agent")
-    name = agent.get("name") if isinstance(agent, dict) else None
-    session = expect_id(record.get("session_id"), f"{at}/session_id")
-    trace = conversation.trace(at, record, query_id=_read_query_id(record, at) or session)
-    trace.query_id = trace.query_id or expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
-    trace.session_id, trace.tag = session, name if isinstance(name, str) and name else None
-    return trace
+        _report_subagents(source, "subagent_trajectories", at, ": convert their trajectories")
+    agent, extra = (records.object_or_empty(record.get(key)) for key in ("agent", "extra"))
+    own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
+    session, trajectory = (expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id"))
+    query_id = own or session or trajectory
+    return reader.trace(at, record, query_id=query_id, session_id=session, tag=agent.get("name"))
 
 
-def _read_query_id(record: dict[str, Any], at: str) -> str | None:
-    extra = record.get("extra")
-    return expect_id(extra.get("query_id"), f"{at}/extra/query_id") if isinstance(extra, dict) else None
+def _report_subagents(source: Source, field: str, at: str, remedy: str = "") -> None:
+    what = f"{field} (searches of subagents are not read{remedy})"
+    source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
 
 
-def _read_step(source: Source, conversation: Conversation, step: dict[str, Any], at: str) -> None:
-    speaker = as_word(step.get("source"))
-    for index, part in enumerate(step["message"] if isinstance(step.get("message"), list) else []):
-        if isinstance(part, dict) and part.get("type") not in ("text", "image"):
-            what = f"part of type {part.get('type')!r} in a message"
-            source.not_understood(what, f"{at}/message/{index}", "a part of type text or image")
-    expected = "calls in tool_calls, results in observation"
-    source.check_fields(step, _STEP_FIELDS, at, of="a step", expected=expected, needs="message")
-    if speaker == "user":
-        time = step.get("timestamp")
-        conversation.user(message_text(step.get("message")), time if isinstance(time, str) else None)
-    elif speaker == "agent":
-        _read_agent_step(source, conversation, step, at)
-    elif speaker != "system":
-        if not isinstance(step.get("source"), str):
-            raise unexpected_value(f"{at}/source", "system, user or agent", step.get("source"))
-        source.not_understood(f"step of source {speaker!r}", f"{at}/source", "system, user or agent")
-    if speaker != "agent" and step.get("observation") is not None and step.get("tool_calls"):
-        raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
+class _Steps(Conversation):
+    def read(self, step: dict[str, Any], at: str) -> None:
+        message, speaker = step.get("message"), step.get("source")
+        records.report_parts(self.source, "a message", message, f"{at}/message", ("text", "image"))
+        records.report_unread(self.source, "a step", step, at, ("message", "tool_calls", "observation"))
+        if speaker == "user":
+            self.user(records.message_text(message), step.get("timestamp"))
+        elif speaker == "agent":
+            self._read_agent_step(step, at)
+        elif speaker != "system":
+            records.report_kind(self.source, "step", step, "source", at, "system, user or agent")
+        if speaker != "agent" and step.get("observation") is not None and step.get("tool_calls"):
+            raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
+
+    def _read_agent_step(self, step: dict[str, Any], at: str) -> None:
+        self.spend(step.get("metrics"))
+        self.step(step.get("timestamp"))
+        calls = [
+            self.call(records.read_call(call, call_at, "function_name", "tool_call_id"))
+            for call, call_at in records.walk(step.get("tool_calls"), f"{at}/tool_calls")
+        ]
+        if step.get("observation") is None:
+            return
+        observation = expect_object(step["observation"], f"{at}/observation")
+        for result, result_at in records.walk(observation.get("results"), f"{at}/observation/results"):
+            if result.get("subagent_trajectory_ref"):
+                _report_subagents(self.source, "subagent_trajectory_ref", result_at)
+            _set_output(calls, result, result_at)
 
 
-def _read_agent_step(source: Source, conversation: Conversation, step: dict[str, Any], at: str) -> None:
-    if source.costs:
-        conversation.spend(read_usage(step.get("metrics")))
-    time = step.get("timestamp")
-    conversation.step(time if isinstance(time, str) else None)
-    calls = []
-    for index, item in enumerate(expect_list(step.get("tool_calls"), f"{at}/tool_calls")):
-        call_at = f"{at}/tool_calls/{index}"
-        item = expect_object(item, call_at)
-        name = expect_text(item.get("function_name"), f"{call_at}/function_name")
-        call_id = expect_id(item.get("tool_call_id"), f"{call_at}/tool_call_id")
-        calls.append(ToolCall(name, call_at, call_id, item.get("arguments")))
-        conversation.call(calls[-1])
-    observation = step.get("observation")
-    if observation is None:
-        return
-    results_at = f"{at}/observation/results"
-    results = expect_list(expect_object(observation, f"{at}/observation").get("results"), results_at)
-    for index, result in enumerate(results):
-        _read_result(source, calls, expect_object(result, f"{results_at}/{index}"), f"{results_at}/{index}")
-
-
-def _read_result(source: Source, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
+def _set_output(calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
     """Assign a result to its call; several results of a call are joined in order."""
-    if result.get("subagent_trajectory_ref"):
-        what = "subagent_trajectory_ref (searches of subagents are not read)"
-        source.not_understood(what, f"{at}/subagent_trajectory_ref", "searches in the steps of this trajectory")
-    source_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
-    content = result.get("content", UNANSWERED)
-    if content is None:
-        content = UNANSWERED
-    if content is not UNANSWERED and not isinstance(content, (str, list, dict)):
-        raise unexpected_value(f"{at}/content", "text or parts", content)
-    if source_id is None and not calls:
+    call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
+    content = records.expect_output(result.get("content"), f"{at}/content")
+    if call_id is None and not calls:
         return  # an observation without a call, such as a message of the environment
-    matching = [call for call in calls if call.call_id == source_id] if source_id is not None else calls
+    matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls
     call = next((call for call in matching if not call.answered), matching[0] if len(matching) == 1 else None)
     if call is None:
-        raise unexpected_value(f"{at}/source_call_id", "the id of a call of this step", source_id)
+        raise unexpected_value(f"{at}/source_call_id", "the id of a call of this step", call_id)
     if call.output is UNANSWERED:
         call.output = content
     elif content is not UNANSWERED:
-        earlier = call.output if isinstance(call.output, list) else [{"type": "text", "text": call.output}]
-        later = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        call.output = [*earlier, *later]
+        parts = (one if isinstance(one, list) else [{"type": "text", "text": one}] for one in (call.output, content))
+        call.output = [part for found in parts for part in found]

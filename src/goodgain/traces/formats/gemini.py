@@ -6,216 +6,320 @@ of an answer is one hosted search.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.conversation import message_text
-from goodgain.traces.conversations.exchanges import (
-    ConversationPart,
-    Exchange,
-    are_exchanges,
-    join_exchanges,
-    split_exchange,
+from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_list,
+    expect_object,
+    expect_text,
+    unexpected_value,
 )
-from goodgain.traces.conversations.gemini_contents import (
-    ContentReader,
-    get,
-    is_content,
-    is_grounded,
-    read_response,
-    set_output,
-)
-from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-#: Where an object has its contents: a request, a checkpoint of Gemini CLI.
-_CONTENT_KEYS = ("contents", "history")
 _EXPECTED = "contents (a role and parts), an answer (candidates), a session of ADK (events) or of Gemini CLI (messages)"
-#: Types of the messages of Gemini CLI that are neither a turn nor a step, and the fields of the others.
+#: What a part holds, in camelCase: calls and responses of the client's functions, those of tools that Google runs itself,
+#: and neither; and keys that stand beside others and hold nothing themselves.
+_CALLS = ("functionCall", "functionResponse", "toolCall", "toolResponse")
+_OTHER_PARTS = ("text", "inlineData", "fileData", "executableCode", "codeExecutionResult")
+_BESIDE = ("thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution")
+#: The searches that Google runs, and its tool that opens pages. The response to a search holds suggestions only: what it
+#: found is the grounding of the answer.
+_HOSTED_SEARCHES = {"google_search_web", "google_search_image", "google_maps", "file_search"}
+_OPENS_PAGES = "url_context"
+_NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_context_token"}
+_HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record the answers, not only the requests"
+#: The kinds of chunks of grounding, each an object with a URL or a text, and what is kept of them.
+_CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
+_OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name")
+_QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
+_GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
+#: The fields of requests and responses of this endpoint, and of those of other vendors.
+_ENDPOINT = ("contents", "candidates")
+_OTHER_ENDPOINTS = (("messages", "choices"), ("messages", "content"), ("input", "output"))
+#: The fields of an event of ADK that are read, or ask something of its program.
+_EVENT_READ = ("content", "groundingMetadata", "grounding_metadata", "actions")
+_CLI_KEYS = {"sessionId", "projectHash"}
+#: Types of the messages of Gemini CLI that are neither a turn nor a step.
 _OTHER_MESSAGES = {"info", "error", "warning"}
-_MESSAGE_FIELDS = {"type", "content", "toolCalls", "thoughts", "displayContent"}
-_EVENT_FIELDS = {
-    *("content", "invocationId", "invocation_id", "actions", "groundingMetadata", "grounding_metadata", "nodeInfo"),
-    *("usageMetadata", "longRunningToolIds", "long_running_tool_ids", "node_info", "long_running_tool_ids_json"),
-    *("customMetadata", "custom_metadata", "citationMetadata", "citation_metadata", "branch", "cacheMetadata"),
-    *("cache_metadata", "logprobsResult", "logprobs_result", "inputTranscription", "outputTranscription"),
-    *("input_transcription", "output_transcription", "errorMessage", "error_message", "errorCode", "error_code"),
-    *("app_name", "user_id", "interactionId", "interaction_id", "turnCompleteReason", "modelVersion", "model_version"),
-    *("liveSessionResumptionUpdate", "live_session_resumption_update", "finishReason", "isolationScope"),
-}
+_OF_MESSAGE = "the id of a message"
+#: What the search tool of Gemini CLI writes: prose, and below it the pages that it comes from.
+_CLI_SEARCH = "google_web_search"
+_CLI_HEADING = 'Web search results for "'
+_CLI_NOTHING = "No search results or information found for query"
+_CLI_SOURCES = re.compile(r"\nSources:\n(?P<lines>(?:\[\d+\] [^\n]*(?:\n|\Z))+)\s*\Z")
+_CLI_SOURCE = re.compile(r"\[\d+\] (?P<title>.*) \((?P<url>\S+)\)\s*")
+_CLI_REMEDY = "the tool wrote prose without its list of sources"
+
+
+def _snake_case(camel: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", camel)
+
+
+#: The keys of parts that this format knows, as dumps write them: in camelCase or, from Python, in snake_case.
+_KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, _snake_case(key))}
+
+
+def _get(record: dict[str, Any], camel: str) -> Any:
+    """Return the value of a key that dumps write in camelCase or, from Python, in snake_case; None if there is none."""
+    return record[camel] if camel in record else record.get(_snake_case(camel))
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
-    if are_exchanges(head):
+    if vendor_exchanges.are_exchanges(head):
         # A log of exchanges with several vendors is of the other one: those with Gemini are passed over and counted.
-        return any(map(_split_exchange, head.objects)) and not any(map(_is_with_other_vendor, head.objects))
-    return any(_is_of_format(record) for record in head.conversations)
+        return _has_exchange(head, *_ENDPOINT) and not any(_has_exchange(head, *other) for other in _OTHER_ENDPOINTS)
+    return any(map(_is_of_format, head.conversations))
 
 
-def _is_with_other_vendor(record: dict[str, Any]) -> bool:
-    found = split_exchange(record)
-    if found is None:
-        return False
-    request, response = found
-    return ("messages" in request and ("choices" in response or "content" in response)) or (
-        "input" in request and "output" in response
-    )
+def _has_exchange(head: FileHead, asked: str, answered: str) -> bool:
+    return any(vendor_exchanges.split_exchange(record, "", asked, answered) for record in head.objects)
 
 
 def _is_of_format(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(is_content(one) or _is_event(one) for one in value)
-    if not isinstance(value, dict):
-        return False
-    held = [one for key in (*_CONTENT_KEYS, "events") if isinstance(value.get(key), list) for one in value[key]]
+    record = records.object_or_empty(value)
+    lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
     return (
-        _is_event(value)
-        or _is_answer(value)
-        or _is_cli(value)
-        or any(is_content(one) or _is_event(one) for one in held)
+        any(records.any_object(held, lambda one: _is_content(one) or _is_event(one)) for held in lists)
+        or _is_event(record)
+        or record.keys() >= _CLI_KEYS
+        or records.any_object(
+            record.get("candidates"), lambda one: "parts" in (records.object_or_empty(one.get("content")))
+        )
     )
 
 
-def _is_event(value: Any) -> bool:
-    return isinstance(value, dict) and "author" in value and ("invocationId" in value or "invocation_id" in value)
-
-
-def _is_adk(value: dict[str, Any]) -> bool:
-    events = value.get("events")
-    return isinstance(events, list) and (get(value, "appName") is not None or any(map(_is_event, events)))
-
-
-def _is_answer(value: dict[str, Any]) -> bool:
-    candidates = value.get("candidates")
-    return isinstance(candidates, list) and any(
-        isinstance(one, dict) and isinstance(one.get("content"), dict) and "parts" in one["content"]
-        for one in candidates
+def _is_content(value: dict[str, Any]) -> bool:
+    """Return whether an object is a content: a role, and parts that have no type."""
+    return as_word(value.get("role")) in ("user", "model", "function") and records.any_object(
+        value.get("parts"), lambda part: "type" not in part and not _KNOWN.isdisjoint(part)
     )
 
 
-def _is_cli(value: dict[str, Any]) -> bool:
-    return "sessionId" in value and "projectHash" in value
+def _has_content(value: list[Any]) -> bool:
+    return records.any_object(value, lambda one: "parts" in one)
+
+
+def _is_event(value: dict[str, Any]) -> bool:
+    return "author" in value and ("invocationId" in value or "invocation_id" in value)
 
 
 def _are_events(head: FileHead) -> bool:
-    return any(_is_event(record) for record in head.objects)
+    return any(map(_is_event, head.objects))
 
 
 def _are_cli_lines(head: FileHead) -> bool:
-    return head.kind == "jsonl" and bool(head.records) and isinstance(first := head.records[0], dict) and (
-        _is_cli(first) and "messages" not in first
-    )  # fmt: skip
+    first = records.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
+    return first.keys() >= _CLI_KEYS and "messages" not in first
 
 
 def independent(head: FileHead) -> bool:
     """Return whether each line of a JSON Lines file is a trace of its own."""
-    return not (are_exchanges(head) or _are_events(head) or _are_cli_lines(head))
+    return not (vendor_exchanges.are_exchanges(head) or _are_events(head) or _are_cli_lines(head))
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a conversation or session."""
-    if are_exchanges(source.head):
-        return join_exchanges(
-            source,
-            _read_exchange,
-            _content_key,
-            lambda parts, at: _read_parts(source, parts, at),
-            endpoint_field="contents",
+    if vendor_exchanges.are_exchanges(source.head):
+        return vendor_exchanges.join_exchanges(
+            source, _ContentReader, _read_exchange, _content_key, endpoint_field="contents"
         )
     if _are_events(source.head):
         return _read_event_rows(source)
     if _are_cli_lines(source.head):
         return _read_cli_lines(source)
-    return source.traces(
-        lambda value, at: _read_trace(source, value, at),
-        is_one=lambda value: not value or any(isinstance(one, dict) and "parts" in one for one in value),
-    )
+    return source.traces(partial(_read_trace, source), is_one=lambda value: not value or _has_content(value))
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and _is_adk(value):
-        return _read_adk(source, value, value["events"], f"{at}/events", at)
-    if isinstance(value, dict) and (_is_cli(value) or "messages" in value):
-        messages = expect_list(value.get("messages"), f"{at}/messages")
-        return _read_cli(source, value, [(one, f"{at}/messages/{index}") for index, one in enumerate(messages)], at)
-    reader = ContentReader(source)
-    contents, contents_at = (value, at) if isinstance(value, list) else (None, at)
-    for key in _CONTENT_KEYS if isinstance(value, dict) else ():
-        if isinstance(value.get(key), list):
-            contents, contents_at = value[key], f"{at}/{key}"
-            break
-    for index, content in enumerate(contents or ()):
-        reader.read(content, f"{contents_at}/{index}")
-    if isinstance(value, dict) and "candidates" in value:
-        read_response(reader, value, at)
-    elif not contents:
+    record = records.object_or_empty(value)
+    events = record.get("events")
+    if isinstance(events, list) and (_get(record, "appName") is not None or records.any_object(events, _is_event)):
+        reader = _read_events(source, records.walk(events, f"{at}/events"))
+        session = expect_id(record.get("id"), f"{at}/id")
+        tag = _get(record, "appName")
+        return reader.trace(at, record, query_id=session, session_id=session, tag=tag)
+    if record.keys() >= _CLI_KEYS or "messages" in record:
+        return _read_cli(source, record, records.walk(record.get("messages"), f"{at}/messages"), at)
+    contents, path = records.find_list(value, "contents", "history")
+    if not contents and "candidates" not in record:
         raise unexpected_value(at, _EXPECTED, value)
-    trace = reader.conversation.trace(at, value)
-    trace.tag = _get_model(value)
-    return trace
+    reader = _ContentReader(source).read_all(records.walk(contents, f"{at}{path}"))
+    if "candidates" in record:
+        reader.read_response(record, at)
+    return reader.trace(at, value, tag=_get(record, "modelVersion"))
 
 
-def _get_model(value: Any) -> str | None:
-    model = get(value, "modelVersion") if isinstance(value, dict) else None
-    return model if isinstance(model, str) and model else None
-
-
-def _split_exchange(record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the request and the whole answer, also of a stream, of an exchange with Gemini; None for another record."""
-    found = split_exchange(record)
-    return found if found is not None and "contents" in found[0] and "candidates" in found[1] else None
-
-
-def _read_exchange(record: Any, at: str) -> Exchange | None:
-    if (found := _split_exchange(record)) is None:
-        return None
-    request, response = found
-    contents = expect_list(request["contents"], f"{at}/request/contents")
-    candidates = expect_list(response["candidates"], f"{at}/response/candidates")
-    first = expect_object(candidates[0], f"{at}/response/candidates/0") if candidates else {}
-    answer = [first["content"]] if isinstance(first.get("content"), dict) else []
-    return Exchange(
-        contents,
-        f"{at}/request/contents",
-        answer,
-        f"{at}/response/candidates",
-        response=response,
-        response_at=f"{at}/response",
-    )
+def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
+    found = vendor_exchanges.split_exchange(record, at, *_ENDPOINT)
+    if found is not None:
+        first = next(records.walk(found.answer, found.answer_at), ({}, ""))[0]
+        found.answer = [first["content"]] if isinstance(first.get("content"), dict) else []
+    return found
 
 
 def _content_key(content: Any) -> Hashable | None:
-    """Return what two copies of a content share: role, text, and its calls and responses by name and id.
-
-    A text may stand in several pieces, as it was streamed; thoughts are not always sent again.
-    """
+    """Return what two copies of a content share: role, its calls and responses by name and id, and text without thoughts."""
     if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
         return None
     parts = [part for part in content["parts"] if isinstance(part, dict)]
-    named = [get(part, key) for part in parts for key in ("functionCall", "functionResponse")]
+    named = [_get(part, key) for part in parts for key in ("functionCall", "functionResponse")]
     calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
     texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
     return (str(content.get("role")), "".join(texts).strip(), calls)
 
 
-def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
-    reader = ContentReader(source)
-    model = None
-    for part in parts:
+class _ContentReader(vendor_exchanges.JoinedConversation):
+    def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
         if part.response:
-            read_response(reader, part.response, part.response_at)
-            model = _get_model(part.response) or model
-            continue
-        for content, content_at in part.messages:
-            if not part.resent:
-                reader.read(content, content_at)
-    trace = reader.conversation.trace(at)
-    trace.tag = model
-    return trace
+            self.read_response(part.response, part.response_at)
+            self.tag = records.text_or_none(_get(part.response, "modelVersion")) or self.tag
+        else:
+            super().read_part(part)
+
+    def read_response(self, record: dict[str, Any], at: str) -> None:
+        """Read an answer of the API: its first candidate, after the calls that the client library made by itself."""
+        history = _get(record, "automaticFunctionCallingHistory")
+        self.read_all(records.walk(history, f"{at}/automaticFunctionCallingHistory"))
+        for candidate, candidate_at in list(records.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
+            if candidate.get("content") is not None:
+                grounded, content_at = _is_grounded(candidate), f"{candidate_at}/content"
+                self.read(candidate["content"], content_at, by_agent=True, grounded=grounded)
+            self.add_grounding(candidate, candidate_at)
+
+    def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
+        """Read one content; its role decides who wrote it, unless `by_agent` does. `add_grounding` reports grounded searches."""
+        content = expect_object(content, at)
+        role = content.get("role")
+        if by_agent is None:
+            if as_word(role) not in ("user", "model", "function", "system"):
+                records.report_kind(self.source, "content", content, "role", at, "user, model or function")
+                return
+            if "parts" not in content:
+                raise unexpected_value(f"{at}/parts", "a list of parts", None)
+            by_agent = role == "model"
+        records.report_unread(self.source, "a content", content, at, ("parts",))
+        parts = list(records.walk(content.get("parts"), f"{at}/parts"))
+        responses = any(_get(part, "functionResponse") is not None for part, _ in parts)
+        if by_agent and not responses:
+            self.step()
+        elif not (by_agent or responses or role == "system" or any(_get(part, "toolResponse") for part, _ in parts)):
+            self.user(records.message_text([part for part, _ in parts]))
+        for part, part_at in parts:
+            self._read_part(part, part_at, grounded=grounded)
+
+    def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
+        kind = next((key for key in _CALLS if _get(part, key) is not None), None)
+        held = {} if kind is None else expect_object(_get(part, kind), f"{at}/{kind}")
+        if kind == "functionCall":
+            self.call(records.read_call(held, f"{at}/{kind}", arguments="args")).at = at
+        elif kind == "functionResponse":
+            self._read_function_response(held, f"{at}/{kind}")
+        elif kind == "toolCall":
+            self._read_hosted_call(held, f"{at}/{kind}", grounded=grounded)
+        elif kind == "toolResponse":
+            if not grounded:
+                self._read_hosted_response(held, f"{at}/{kind}")
+        else:
+            odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
+            if odd or not part:
+                expected = "a part with text, functionCall, functionResponse ..."
+                records.report_keys(self.source, "part", dict.fromkeys(odd), at, expected)
+
+    def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
+        """Read the call of a tool that Google ran; the searches behind a grounded answer are one, its grounding."""
+        kind = as_word(_get(found, "toolType")).lower()
+        searches = kind in _HOSTED_SEARCHES or self.source.is_search(kind)
+        if not searches and kind != _OPENS_PAGES:
+            expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
+            self.source.not_understood(f"toolCall of type {kind!r}", f"{at}/toolType", expected)
+        elif not (searches and grounded):
+            call_id = expect_id(found.get("id"), f"{at}/id")
+            call = ToolCall(kind, at, call_id, found.get("args"), is_search=searches, remedy=_HOSTED_REMEDY)
+            self.call(call)
+
+    def _read_hosted_response(self, found: dict[str, Any], at: str) -> None:
+        call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
+        given = response.items() if isinstance(response, dict) else ()
+        held = {key: value for key, value in given if key not in _NO_RESULTS}
+        if held and self.has_call(call_id):
+            _set_output(self.answer(call_id, UNANSWERED, at), held)
+        elif held:
+            expected = f"the answer to a call (none has the id {call_id!r})"
+            self.source.not_understood("toolResponse without a call", at, expected)
+
+    def _read_function_response(self, found: dict[str, Any], at: str) -> None:
+        name = expect_text(found.get("name"), f"{at}/name")
+        call_id = expect_id(found.get("id"), f"{at}/id")
+        call_id = call_id if self.has_call(call_id) else None  # ids are often left out: by name and order
+        if not self.has_open_call(call_id, name):
+            expected = f"the answer to a call made before (no call of {name!r} is open)"
+            self.source.not_understood("functionResponse without a call", at, expected)
+            return
+        _set_output(self.answer(call_id, UNANSWERED, at, name=name), found.get("response"))
+
+    def add_grounding(self, holder: dict[str, Any], at: str) -> None:
+        """Report the hosted search behind an answer: one, whatever the number of its queries."""
+        if not _is_grounded(holder):
+            return
+        found, at = _get(holder, "groundingMetadata"), f"{at}/groundingMetadata"
+        queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
+        chunks = list(records.walk(_get(found, "groundingChunks"), f"{at}/groundingChunks"))
+        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY)
+        call.queries = tuple(query for query in queries if isinstance(query, str))
+        if chunks:
+            call.output = [hit for chunk in chunks if (hit := self._read_chunk(*chunk)) is not None]
+        self.call(call)
+
+    def _read_chunk(self, chunk: dict[str, Any], at: str) -> dict[str, Any] | None:
+        held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
+        if held is None:
+            records.report_keys(self.source, "grounding chunk", chunk, at, "a chunk of web, retrievedContext or maps")
+            return None
+        return {name: held[name] for name in _OF_CHUNK if held.get(name) is not None}
+
+
+def _is_grounded(holder: dict[str, Any]) -> bool:
+    found = _get(holder, "groundingMetadata")
+    return isinstance(found, dict) and any(found.get(key) for key in (*_QUERIES, "groundingChunks", "grounding_chunks"))
+
+
+def _set_output(call: ToolCall, response: Any) -> None:
+    """Set the output of a call from its response: what stands under `result` or `output`, or a failure under `error`."""
+    if isinstance(response, dict):
+        held = [key for key in ("result", "output") if response.get(key) is not None]
+        if response.get("error") is not None and not held:
+            call.output, call.failed = response["error"], True
+            return
+        if len(held) == 1 and len(response) == 1:
+            response = response[held[0]]
+    if call.tool == _CLI_SEARCH and isinstance(response, str):
+        response = _read_cli_search(response)
+        call.remedy = _CLI_REMEDY
+    if response is not None:
+        call.output = response
+
+
+def _read_cli_search(text: str) -> Any:
+    """Return the sources in the text of Gemini CLI's search; unanswered if it has prose only."""
+    if text.startswith(_CLI_NOTHING):
+        return []
+    if not text.startswith(_CLI_HEADING):
+        return text
+    sources = _CLI_SOURCES.search(text)
+    found = [_CLI_SOURCE.fullmatch(line) for line in sources["lines"].splitlines()] if sources else []
+    hits = [{"title": hit["title"], "url": hit["url"]} for hit in found if hit]
+    return hits if hits and len(hits) == len(found) else UNANSWERED
 
 
 # Google's Agent Development Kit
@@ -223,42 +327,29 @@ def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
     """Yield a trace a session of a list or of lines of events, as a database keeps them."""
-    sessions: dict[str | None, list[tuple[Any, str]]] = {}
-    for value, at in source.documents():
-        rows = [(one, f"{at}/{index}") for index, one in enumerate(value)] if isinstance(value, list) else [(value, at)]
-        for row, row_at in rows:
-            with source.handle_errors():
-                session = expect_id(get(expect_object(row, row_at), "sessionId"), f"{row_at}/session_id")
-                sessions.setdefault(session, []).append((row, row_at))
+    sessions: dict[str | None, list[records.Placed]] = {}
+    for row, at in records.read_records(source):
+        with source.handle_errors():
+            row = expect_object(row, at)
+            session = expect_id(_get(row, "sessionId"), f"{at}/session_id")
+            sessions.setdefault(session, []).append((row, at))
     for session, members in sessions.items():
         with source.handle_errors():
-            reader = _read_events(source, members)
-            trace = reader.conversation.trace(members[0][1], members[0][0], query_id=session)
-            trace.session_id = session
-            yield trace
+            reader = _read_events(source, iter(members))
+            first, at = members[0]
+            yield reader.trace(at, first, query_id=session, session_id=session)
 
 
-def _read_adk(source: Source, record: dict[str, Any], events: list[Any], events_at: str, at: str) -> Trace:
-    reader = _read_events(source, [(event, f"{events_at}/{index}") for index, event in enumerate(events)])
-    session = expect_id(record.get("id"), f"{at}/id")
-    trace = reader.conversation.trace(at, record, query_id=session)
-    app = get(record, "appName")
-    trace.session_id, trace.tag = session, app if isinstance(app, str) and app else None
-    return trace
-
-
-def _read_events(source: Source, events: list[tuple[Any, str]]) -> ContentReader:
-    reader = ContentReader(source)
+def _read_events(source: Source, events: Iterator[records.Placed]) -> _ContentReader:
+    reader = _ContentReader(source)
     for event, at in events:
-        event = expect_object(event, at)
         author = expect_text(event.get("author"), f"{at}/author")
         if event.get("partial") is True:
             continue  # a piece of an answer that comes whole later
-        source.check_fields(event, _EVENT_FIELDS, at, of="an event", expected="calls and results in content")
+        records.report_unread(source, "an event", event, at, _EVENT_READ)
         content = parse_if_json(event.get("content"))
         if content is not None:
-            found = {"parts": [], **expect_object(content, f"{at}/content")}
-            reader.read(found, f"{at}/content", by_agent=author != "user", grounded=is_grounded(event))
+            reader.read(content, f"{at}/content", by_agent=author != "user", grounded=_is_grounded(event))
         reader.add_grounding(event, at)
     return reader
 
@@ -269,7 +360,7 @@ def _read_events(source: Source, events: list[tuple[Any, str]]) -> ContentReader
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
     """Yield the one trace of a session in lines: metadata, then messages and changes to what stands before."""
     record: dict[str, Any] = {}
-    messages: dict[str, tuple[Any, str]] = {}
+    messages: dict[str | None, records.Placed] = {}
     first_at = ""
     with source.handle_errors():
         for value, at in source.documents():
@@ -278,76 +369,47 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             if isinstance(changes := line.get("$set"), dict):
                 record |= changes
                 if "messages" in changes:
-                    held = expect_list(changes["messages"], f"{at}/$set/messages")
-                    messages = {
-                        _message_id(one, f"{at}/$set/messages/{n}"): (one, f"{at}/$set/messages/{n}")
-                        for n, one in enumerate(held)
-                    }
+                    held = records.walk(changes["messages"], f"{at}/$set/messages")
+                    messages = {records.require_id(*one, "id", _OF_MESSAGE): one for one in held}
             elif "$rewindTo" in line:
                 ids = list(messages)
-                target = expect_id(line["$rewindTo"], f"{at}/$rewindTo") or ""
+                target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
                 for dropped in ids[ids.index(target) :] if target in messages else ():
                     del messages[dropped]
             elif "projectHash" in line:
                 record |= line
             else:
-                messages[_message_id(line, at)] = (line, at)  # the same id again replaces the message
-        yield _read_cli(source, record, list(messages.values()), first_at)
+                messages[records.require_id(line, at, "id", _OF_MESSAGE)] = (
+                    line,
+                    at,
+                )  # the same id again replaces the message
+        yield _read_cli(source, record, iter(messages.values()), first_at)
 
 
-def _message_id(message: Any, at: str) -> str:
-    found = expect_id(expect_object(message, at).get("id"), f"{at}/id")
-    if found is None:
-        raise unexpected_value(f"{at}/id", "the id of a message", found)
-    return found
-
-
-def _read_cli(source: Source, record: dict[str, Any], messages: list[tuple[Any, str]], at: str) -> Trace:
-    reader = ContentReader(source)
+def _read_cli(source: Source, record: dict[str, Any], messages: Iterator[records.Placed], at: str) -> Trace:
+    conversation = Conversation(source)
     model = None
-    for value, message_at in messages:
-        message = expect_object(value, message_at)
-        kind = message.get("type")
+    for message, message_at in messages:
+        kind = as_word(message.get("type"))
         if kind == "user":
-            reader.conversation.user(message_text(message.get("content")))
+            conversation.user(records.message_text(message.get("content")))
         elif kind == "gemini":
-            time = message.get("timestamp")
-            reader.conversation.step(time if isinstance(time, str) else None)
-            calls = expect_list(message.get("toolCalls"), f"{message_at}/toolCalls")
-            for index, call in enumerate(calls):
-                _read_cli_call(reader, call, f"{message_at}/toolCalls/{index}")
-            model = message["model"] if isinstance(message.get("model"), str) else model
-        elif as_word(kind) not in _OTHER_MESSAGES:
-            if not isinstance(kind, str):
-                raise unexpected_value(f"{message_at}/type", "user, gemini, info, error or warning", kind)
-            source.not_understood(
-                f"message of type {kind!r}", f"{message_at}/type", "user, gemini, info, error, warning"
-            )
-        source.check_fields(
-            message, _MESSAGE_FIELDS, message_at, of="a message", expected="calls in toolCalls", needs="content"
-        )
+            conversation.step(message.get("timestamp"))
+            for call, call_at in records.walk(message.get("toolCalls"), f"{message_at}/toolCalls"):
+                _read_cli_call(conversation.call(records.read_call(call, call_at, arguments="args")), call)
+            model = records.text_or_none(message.get("model")) or model
+        elif kind not in _OTHER_MESSAGES:
+            records.report_kind(source, "message", message, "type", message_at, "user, gemini, info, error, warning")
+        records.report_unread(source, "a message", message, message_at, ("content", "toolCalls", "displayContent"))
     session = expect_id(record.get("sessionId"), f"{at}/sessionId")
-    trace = reader.conversation.trace(at, record, query_id=session)
-    trace.session_id, trace.tag = session, model
-    return trace
+    return conversation.trace(at, record, query_id=session, session_id=session, tag=model)
 
 
-def _read_cli_call(reader: ContentReader, value: Any, at: str) -> None:
-    call = expect_object(value, at)
-    made = ToolCall(
-        expect_text(call.get("name"), f"{at}/name"), at, expect_id(call.get("id"), f"{at}/id"), call.get("args")
-    )
-    reader.conversation.call(made)
+def _read_cli_call(made: ToolCall, call: dict[str, Any]) -> None:
     found = call.get("result")
     parts = found if isinstance(found, list) else [found]
-    responses = [get(part, "functionResponse") for part in parts if isinstance(part, dict)]
+    responses = [_get(part, "functionResponse") for part in parts if isinstance(part, dict)]
     given = [one.get("response") for one in responses if isinstance(one, dict)]
-    if given:
-        set_output(made, given[0])
-    elif isinstance(found, str):
-        set_output(made, {"output": found})
-    elif found:
-        set_output(made, found)
-    if call.get("status") in ("error", "cancelled") and made.output is UNANSWERED:
-        made.failed = True
+    if given or found:
+        _set_output(made, given[0] if given else {"output": found} if isinstance(found, str) else found)
     made.failed = made.failed or call.get("status") in ("error", "cancelled")

@@ -10,20 +10,61 @@ A trace with one turn may have `steps` instead of `turns`. A search that failed 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from goodgain.traces.conversations.usage import read_usage
-from goodgain.traces.input.checks import expect_id, expect_list, expect_object, expect_optional_text, unexpected_value
+from msgspec import UNSET, Struct, UnsetType, field
+
+from goodgain.traces.conversations import records
+from goodgain.traces.conversations.turns_and_calls import read_usage
+from goodgain.traces.expected_values import expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
+from goodgain.traces.model import Step, ToolCall, Trace, Turn
 
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
-_TRACE_FIELDS = {_VERSION_FIELD, "query_id", "system", "repeat", "session_id", "turns", "steps", "user", "metadata"}
-_TURN_FIELDS = {"user", "steps", "query_id"}
-_STEP_FIELDS = {"searches", "time", "input_tokens", "output_tokens", "seconds", "cost"}
-_SEARCH_FIELDS = {"tool", "query", "queries", "results", "output", "error", "call_id", "time"}
+_Part = TypeVar("_Part", bound=Struct)
+
+independent = records.each_line_is_a_trace
+
+
+class _Search(Struct):
+    tool: str | None = None
+    query: str | None = None
+    queries: list[Any] | None = None
+    results: list[Any] | None = None
+    output: Any = None
+    error: Any = None
+    call_id: str | int | None = None
+    time: Any = None
+
+
+class _Step(Struct):
+    searches: list[Any]
+    time: str | None = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    seconds: Any = None
+    cost: Any = None
+
+
+class _Turn(Struct):
+    steps: list[Any]
+    user: str | None = None
+    query_id: str | int | None = None
+
+
+class _Trace(Struct):
+    version: Any = field(default=None, name=_VERSION_FIELD)
+    query_id: str | int | None = None
+    system: str | int | None = None
+    repeat: Any = None
+    session_id: str | int | None = None
+    turns: list[Any] | UnsetType | None = UNSET
+    steps: list[Any] | UnsetType = UNSET
+    user: str | None = None
+    metadata: Any = None
 
 
 def sniff(head: FileHead) -> bool:
@@ -31,84 +72,56 @@ def sniff(head: FileHead) -> bool:
     return any(_VERSION_FIELD in record for record in head.objects)
 
 
-def independent(_: FileHead) -> bool:
-    """Return True: each line is a trace of its own."""
-    return True
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a line."""
-    return source.traces(lambda value, at: _read_trace(source, value, at), is_one=lambda value: False)
+    return source.traces(partial(_read_trace, source), is_one=lambda value: False)
+
+
+def _convert(source: Source, value: Any, kind: type[_Part], at: str) -> _Part:
+    """Return a part of a trace, and report fields that it does not have: one may be a misspelt `searches`."""
+    part = records.convert(value, kind, at)
+    names = kind.__struct_encode_fields__
+    for name in [name for name in value if name not in names]:
+        source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
+    return part
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    record = _check_fields(source, value, _TRACE_FIELDS, at)
-    if record.get(_VERSION_FIELD) != _VERSION:
-        raise unexpected_value(
-            f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", record.get(_VERSION_FIELD)
-        )
-    if ("turns" in record) == ("steps" in record):
-        raise unexpected_value(at, "either 'turns' or 'steps'", record)
-    turns = [record] if "steps" in record else expect_list(record["turns"], f"{at}/turns")
-    places = [at] if "steps" in record else [f"{at}/turns/{index}" for index in range(len(turns))]
-    read_turns = [_read_turn(source, turn, place, record) for turn, place in zip(turns, places, strict=True)] or [
-        Turn()
-    ]
-    for index, turn in enumerate(read_turns, start=1):
-        turn.index = index
-    return Trace(
-        read_turns, at, record=record,
-        query_id=expect_id(record.get("query_id"), f"{at}/query_id"),
-        session_id=expect_id(record.get("session_id"), f"{at}/session_id"),
-        tag=expect_id(record.get("system"), f"{at}/system"),
-    )  # fmt: skip
-
-
-def _check_fields(source: Source, value: Any, names: set[str], at: str) -> dict[str, Any]:
-    """Return an object, and report fields that the format does not know: one may be a misspelt `searches`."""
-    found = expect_object(value, at)
-    for name in found:
-        if name not in names:
-            source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
-    return found
-
-
-def _read_turn(source: Source, value: Any, at: str, record: dict[str, Any]) -> Turn:
-    turn = value if value is record else _check_fields(source, value, _TURN_FIELDS, at)
-    if not isinstance(turn.get("steps"), list):
-        raise unexpected_value(f"{at}/steps", "a list of steps", turn.get("steps"))
-    own_id = None if value is record else expect_id(turn.get("query_id"), f"{at}/query_id")
-    steps = [_read_step(source, step, f"{at}/steps/{index}") for index, step in enumerate(turn["steps"])]
-    return Turn(expect_optional_text(turn.get("user"), f"{at}/user") or "", steps, query_id=own_id)
-
-
-def _read_step(source: Source, value: Any, at: str) -> Step:
-    step = _check_fields(source, value, _STEP_FIELDS, at)
-    time = expect_optional_text(step.get("time"), f"{at}/time")
-    if not isinstance(step.get("searches"), list):
-        raise unexpected_value(
-            f"{at}/searches", "a list of searches, empty for a step without one", step.get("searches")
-        )
-    searches = step["searches"]
-    calls = [_read_search(source, search, f"{at}/searches/{index}") for index, search in enumerate(searches)]
-    return Step([*calls], time=time, usage=read_usage(step) if source.costs else None)
-
-
-def _read_search(source: Source, value: Any, at: str) -> ToolCall:
-    search = _check_fields(source, value, _SEARCH_FIELDS, at)
-    results = search.get("results")
-    queries = expect_list(search.get("queries"), f"{at}/queries")
-    if "query" in search:
-        queries = [expect_optional_text(search["query"], f"{at}/query") or "", *queries]
-    if results is None:
-        output = search.get("output")
-        found = UNANSWERED if output is None else output
+    found = _convert(source, value, _Trace, at)
+    if found.version != _VERSION:
+        raise unexpected_value(f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", found.version)
+    if (found.turns is UNSET) == (found.steps is UNSET):
+        raise unexpected_value(at, "either 'turns' or 'steps'", value)
+    if found.steps is not UNSET:
+        turns = [_read_turn(source, _Turn(found.steps, found.user), at)]
     else:
-        found = expect_list(results, f"{at}/results")
+        turns = [
+            _read_turn(source, _convert(source, turn, _Turn, turn_at), turn_at)
+            for turn, turn_at in records.walk(found.turns, f"{at}/turns")
+        ] or [Turn()]
+    for index, turn in enumerate(turns, start=1):
+        turn.index = index
+    query_id, session_id, tag = (expect_id(one, at) for one in (found.query_id, found.session_id, found.system))
+    return Trace(turns, at, record=value, query_id=query_id, session_id=session_id, tag=tag)
+
+
+def _read_turn(source: Source, turn: _Turn, at: str) -> Turn:
+    steps = [_read_step(source, *step) for step in records.walk(turn.steps, f"{at}/steps")]
+    return Turn(turn.user or "", steps, query_id=expect_id(turn.query_id, at))
+
+
+def _read_step(source: Source, value: dict[str, Any], at: str) -> Step:
+    step = _convert(source, value, _Step, at)
+    calls = [_read_search(source, *search) for search in records.walk(step.searches, f"{at}/searches")]
+    return Step([*calls], time=step.time, usage=read_usage(value) if source.costs else None)
+
+
+def _read_search(source: Source, value: dict[str, Any], at: str) -> ToolCall:
+    search = _convert(source, value, _Search, at)
     return ToolCall(
-        expect_optional_text(search.get("tool"), f"{at}/tool") or "search", at,
-        expect_id(search.get("call_id"), f"{at}/call_id"),
-        output=found, failed=search.get("error") not in (None, "", False), is_search=True,
-        queries=tuple(query for query in queries if isinstance(query, str)),
+        search.tool or "search", at, expect_id(search.call_id, at),
+        output=records.or_unanswered(search.output if search.results is None else search.results),
+        failed=search.error not in (None, "", False), is_search=True,
+        queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)),
         remedy="write its results (a list, empty if it found nothing), its output, or its error",
     )  # fmt: skip

@@ -9,47 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, unexpected_value
+from goodgain.traces.conversations.span_turns import read_span_traces
+from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, decode
+from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
+from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-from goodgain.traces.otel.searches import read_span_traces
-from goodgain.traces.otel.spans import Span, read_nanoseconds
-from goodgain.traces.otel.vocabularies import decode
 
-#: The types of observations and the kind of span that each is. Old versions know the last two only: for these the name
-#: decides.
-_KINDS = {
-    **{kind: kind for kind in ("AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL")},
-    "GENERATION": "LLM", "SPAN": "CHAIN", "EVENT": "CHAIN",
-}  # fmt: skip
+#: The types of observations that old versions know: for these the name decides.
 _BY_NAME = {"SPAN", "EVENT"}
 #: Kinds of what a span does itself: one with any of these below it is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
 #: Lists and objects around observations nested deeper are refused, so that reading hostile logs ends.
 _MAX_DEPTH = 20
 _REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
+_IDS_ONLY = "the list of traces has their ids only: get each trace, or export the observations"
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are observations, themselves or in traces or sessions."""
-    return any(_holds_observations(record) for record in head.objects)
+    return any(map(_holds_observations, head.objects))
 
 
 def _holds_observations(record: Any, depth: int = 3) -> bool:
     if not isinstance(record, dict) or not depth:
         return False
-    if _is_observation(record):
-        return True
-    held = [
-        one for key in ("observations", "traces", "data") if isinstance(record.get(key), list) for one in record[key]
-    ]
-    return any(_holds_observations(one, depth - 1) for one in held[:50])
+    lists = (record.get(key) for key in ("observations", "traces", "data"))
+    return _is_observation(record) or any(
+        _holds_observations(one, depth - 1) for held in lists if isinstance(held, list) for one in held[:50]
+    )
 
 
 def _is_observation(record: dict[str, Any]) -> bool:
+    kind = as_word(record.get("type"))
     return (
-        as_word(record.get("type")) in _KINDS
+        (kind in LANGFUSE_KINDS or kind in _BY_NAME)
         and ("traceId" in record or "trace_id" in record)
         and ("parentObservationId" in record or "parent_observation_id" in record)
     )
@@ -68,7 +63,6 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_value(
     source: Source, value: Any, at: str, trace: dict[str, Any], count: int, depth: int = _MAX_DEPTH
 ) -> list[Span]:
-    """Read observations out of a list, session, answer of the API, trace, or observation."""
     if not depth:
         raise unexpected_value(at, f"observations at most {_MAX_DEPTH} deep in lists and objects", value)
     if isinstance(value, list):
@@ -77,20 +71,16 @@ def _read_value(
             found += _read_value(source, member, f"{at}/{index}", trace, count + len(found), depth - 1)
         return found
     record = expect_object(value, at)
-    for key in ("traces", "data"):
-        if isinstance(record.get(key), list):
-            session = {"sessionId": record.get("id")} if key == "traces" else {}
-            return _read_value(source, record[key], f"{at}/{key}", session, count, depth - 1)
-    if "observations" in record:
-        members = expect_list(record["observations"], f"{at}/observations")
-        if any(isinstance(one, str) for one in members):
-            raise unexpected_value(
-                f"{at}/observations", "observations, each an object", members,
-                "the list of traces has their ids only: get each trace, or export the observations",
-            )  # fmt: skip
-        whole = {**record, "sessionId": _get(record, "sessionId", "session_id") or trace.get("sessionId")}
-        return _read_value(source, members, f"{at}/observations", whole, count, depth - 1)
-    return [_read_observation(source, record, at, trace, count)]
+    key = next((key for key in ("traces", "data") if isinstance(record.get(key), list)), "observations")
+    if key not in record:
+        return [_read_observation(source, record, at, trace, count)]
+    if key == "observations":
+        if any(isinstance(one, str) for one in expect_list(record[key], f"{at}/{key}")):
+            raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
+        trace = {**record, "sessionId": _get(record, "sessionId", "session_id") or trace.get("sessionId")}
+    else:
+        trace = {"sessionId": record.get("id")} if key == "traces" else {}
+    return _read_value(source, record[key] or [], f"{at}/{key}", trace, count, depth - 1)
 
 
 def _get(record: dict[str, Any], camel: str, snake: str) -> Any:
@@ -100,50 +90,39 @@ def _get(record: dict[str, Any], camel: str, snake: str) -> Any:
 def _read_observation(source: Source, record: dict[str, Any], at: str, trace: dict[str, Any], order: int) -> Span:
     span_id = expect_id(record.get("id"), f"{at}/id")
     trace_id = expect_id(_get(record, "traceId", "trace_id"), f"{at}/traceId")
+    parent = expect_id(_get(record, "parentObservationId", "parent_observation_id"), f"{at}/parentObservationId")
     if span_id is None or trace_id is None:
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
-    name = record.get("name")
-    span = Span(
-        trace_id, span_id, expect_id(_get(record, "parentObservationId", "parent_observation_id"), f"{at}/parentObservationId"),
-        name if isinstance(name, str) else "", "", read_nanoseconds(_get(record, "startTime", "start_time"), f"{at}/startTime"),
-        0, order, {}, record.get("level") == "ERROR", at,
-    )  # fmt: skip
+    name, kind = record.get("name"), as_word(record.get("type"))
     end = _get(record, "endTime", "end_time")
-    span.end = read_nanoseconds(end, f"{at}/endTime") if end else 0
-    kind = as_word(record.get("type"))
-    span.kind = _KINDS.get(kind, kind)
-    if kind in _BY_NAME and source.is_search(span.name):
-        span.kind = "TOOL"
-    if kind not in _KINDS:
+    span = Span(
+        trace_id, span_id, parent, name if isinstance(name, str) else "", LANGFUSE_KINDS.get(kind, kind),
+        read_nanoseconds(_get(record, "startTime", "start_time"), f"{at}/startTime"),
+        read_nanoseconds(end, f"{at}/endTime") if end else 0,
+        order, _read_attributes(record, trace, by_name=kind in _BY_NAME), record.get("level") == "ERROR", at,
+    )  # fmt: skip
+    if kind in _BY_NAME:
+        span.kind = "TOOL" if source.is_search(span.name) else "CHAIN"
+    elif kind not in LANGFUSE_KINDS:
         span.unknown = f"observation of type {kind!r}"
-    span.attributes = _read_attributes(record, trace, by_name=kind in _BY_NAME)
     return span
 
 
 def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: bool) -> dict[str, Any]:
-    """Return the attributes of a span for an observation: what it was given and gave, session and metadata."""
     metadata: dict[str, Any] = {}
     for held in (trace.get("metadata"), record.get("metadata")):
         found = decode(held)
         metadata |= found if isinstance(found, dict) else {}
     session = _get(trace, "sessionId", "session_id") or _get(record, "sessionId", "session_id")
-    attributes: dict[str, Any] = {"metadata": metadata, "session.id": session, "goodgain.by_name": by_name}
-    for key in ("input", "output"):
-        if record.get(key) not in (None, ""):
-            attributes[f"{key}.value"] = decode(record[key])
-    return attributes
+    given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
+    return {"metadata": metadata, "session.id": session, "goodgain.by_name": by_name, **given}
 
 
 def _demote(spans: list[Span]) -> None:
     """Make chains of the spans that are searches by name only, and have tools, retrievers or models below them."""
     by_id = {(span.trace_id, span.span_id): span for span in spans}
     for span in spans:
-        if span.kind not in _WORK:
-            continue
-        seen = {span.span_id}
-        above = by_id.get((span.trace_id, span.parent_id or ""))
-        while above is not None and above.span_id not in seen:
-            seen.add(above.span_id)
-            if above.kind == "TOOL" and above.attributes.get("goodgain.by_name"):
-                above.kind = "CHAIN"
-            above = by_id.get((above.trace_id, above.parent_id or ""))
+        if span.kind in _WORK:
+            for above in iterate_ancestors(span, by_id):
+                if above.kind == "TOOL" and above.attributes.get("goodgain.by_name"):
+                    above.kind = "CHAIN"

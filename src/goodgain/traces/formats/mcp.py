@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.conversation import Conversation
-from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
+from goodgain.traces.conversations import records
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import ToolCall, Trace
@@ -18,22 +19,15 @@ from goodgain.traces.model import ToolCall, Trace
 ITERATION = "call"
 #: Keys under which logs keep the message beside a time or a direction.
 _WRAPPERS = ("message", "msg", "payload", "data", "body")
-_CALL = "tools/call"
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of JSON-RPC with a method, parameters or a result of MCP."""
-    found = [message for record in head.objects if (message := _find_message(record)) is not None]
-    return any(_is_of_mcp(message) for message in found)
+    return any(_is_of_mcp(message) for record in head.objects if (message := _find_message(record)) is not None)
 
 
-def _find_message(record: Any) -> dict[str, Any] | None:
-    """Return the message of JSON-RPC that a record is or holds."""
-    if not isinstance(record, dict):
-        return None
-    if record.get("jsonrpc") == "2.0":
-        return record
-    held = (record.get(key) for key in _WRAPPERS)
+def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
+    held = (record, *(record.get(key) for key in _WRAPPERS))
     return next((one for one in held if isinstance(one, dict) and one.get("jsonrpc") == "2.0"), None)
 
 
@@ -50,23 +44,14 @@ def read(source: Source) -> Iterator[Trace]:
         yield _read_messages(source)
 
 
-def _find_records(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the records of a file, a line each or the members of a list, with their places."""
-    for value, at in source.documents():
-        if isinstance(value, list):
-            yield from ((one, f"{at}/{index}") for index, one in enumerate(value))
-        else:
-            yield value, at
-
-
 def _read_messages(source: Source) -> Trace:
-    conversation = Conversation()
+    conversation = Conversation(source)
     messages: list[dict[str, Any]] = []
     first: str | None = None
     waiting: dict[str, ToolCall] = {}
     others: set[str] = set()
     answered = True
-    for value, at in _find_records(source):
+    for value, at in records.read_records(source):
         first = first or at
         record = expect_object(value, at)
         message = _find_message(record)
@@ -74,40 +59,34 @@ def _read_messages(source: Source) -> Trace:
             source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
             continue
         messages.append(record)
-        key = _read_key(message, at)
-        method = message.get("method")
-        if method == _CALL:
-            params = expect_object(message.get("params"), f"{at}/params")
-            if key is None:
+        key, method = _read_key(message, at), message.get("method")
+        if method == "tools/call":
+            if not key:
                 raise unexpected_value(f"{at}/id", "the id of a request", message.get("id"))
             if answered:
                 conversation.step()
             answered = False
-            waiting[key] = ToolCall(
-                expect_text(params.get("name"), f"{at}/params/name"), at, None, params.get("arguments")
-            )
-            conversation.call(waiting[key])
+            params = expect_object(message.get("params"), f"{at}/params")
+            name = expect_text(params.get("name"), f"{at}/params/name")
+            waiting[key] = conversation.call(ToolCall(name, at, None, params.get("arguments")))
         elif method is not None:
             expect_text(method, f"{at}/method")
-            others.add(key or "")
+            others.add(key)
         elif key in waiting:
-            _set_answer(waiting.pop(key or ""), message, at)
+            _set_answer(waiting.pop(key), message, at)
             answered = True
-        elif key is None or key not in others:
-            source.not_understood(
-                "answer to a request that is not in the log", at, "a request of the same id before it"
-            )
+        elif not key or key not in others:
+            expected = "a request of the same id before it"
+            source.not_understood("answer to a request that is not in the log", at, expected)
     return conversation.trace(first or f"{source.path}, at ", messages)
 
 
-def _read_key(message: dict[str, Any], at: str) -> str | None:
-    """Return the id of a request or answer; a number and a text are different ids."""
+def _read_key(message: dict[str, Any], at: str) -> str:
+    """Return the id of a request or answer, empty if it has none; a number and a text are different ids."""
     found = message.get("id")
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, (str, int, float)):
+    if isinstance(found, bool) or not isinstance(found, (str, int, float, type(None))):
         raise unexpected_value(f"{at}/id", "an id (text or a number)", found)
-    return repr(found)
+    return "" if found is None else repr(found)
 
 
 def _set_answer(call: ToolCall, message: dict[str, Any], at: str) -> None:

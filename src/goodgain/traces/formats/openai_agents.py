@@ -14,8 +14,9 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import compression
+from goodgain.traces.conversations import records
+from goodgain.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
 from goodgain.traces.formats.openai_responses import ItemReader, is_item
-from goodgain.traces.input.checks import expect_id, expect_list, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -23,13 +24,14 @@ from goodgain.traces.model import Trace
 _SQLITE = b"SQLite format 3\0"
 #: The columns that a table of messages has, whatever its name, which programs can set.
 _COLUMNS = {"session_id", "message_data"}
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether the file is an SQLite database with a table of messages, or has an item of Responses a line."""
     if head.raw.startswith(_SQLITE):
         return b"message_data" in head.raw
-    return head.lines_are_messages and any(is_item(record) for record in head.records)
+    return head.lines_are_messages and any(map(is_item, head.records))
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -39,40 +41,39 @@ def read(source: Source) -> Iterator[Trace]:
         return
     for value, at in source.documents():
         with source.handle_errors():
-            items = [(item, f"{at}/{index}") for index, item in enumerate(expect_list(value, at))]
-            yield _read_items(source, items, at)
+            yield _read_items(source, list(records.walk(expect_list(value, at), at)), at)
 
 
-def _read_items(source: Source, items: list[tuple[Any, str]], at: str) -> Trace:
+def _read_items(source: Source, items: list[tuple[Any, str]], at: str, session: str | None = None) -> Trace:
     reader = ItemReader(source)
     reader.read_all(items)
-    return reader.conversation.trace(at, [item for item, _ in items])
+    return reader.trace(at, [item for item, _ in items], query_id=session, session_id=session)
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
-    sessions: dict[str, list[tuple[Any, str]]] = {}
+    sessions: dict[str | None, list[tuple[Any, str]]] = {}
     try:
         with closing(_open(source.path)) as database:
             table = _find_table(database, source.path)
-            _check_branches(source, database)
+            _report_branches(source, database)
             name = table.replace('"', '""')
-            for row, session, text in database.execute(
-                f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid'
-            ):
+            rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
+            for row, session, text in rows:
                 at = f"{source.path}, table {table}, row {row}, at "
                 with source.handle_errors():
                     session_id = expect_id(session, f"{at}session_id")
-                    item = _parse(text, at)
-                    sessions.setdefault(session_id or "", []).append((item, at))
+                    try:
+                        item = loads(expect_text(text, f"{at}message_data"))
+                    except NotJSONError as error:
+                        raise unexpected_value(f"{at}message_data", f"an item as JSON text ({error})", text) from None
+                    sessions.setdefault(session_id, []).append((item, at))
     except (sqlite3.Error, UnicodeError, OverflowError) as error:
         raise InputError(
             f"{source.path}: the SQLite database cannot be read ({error}); copy it again, or export the items"
         ) from None
     for session_id, items in sessions.items():
         with source.handle_errors():
-            trace = _read_items(source, items, items[0][1])
-            trace.query_id = trace.session_id = session_id or None
-            yield trace
+            yield _read_items(source, items, items[0][1], session_id)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -85,38 +86,24 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _find_table(database: sqlite3.Connection, path: Path) -> str:
-    """Return the name of the table with the messages."""
     found = []
-    for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+    for (table,) in database.execute(_TABLES).fetchall():
         columns = {row[1] for row in database.execute("SELECT * FROM pragma_table_info(?)", (table,))}
         if columns >= _COLUMNS:
             found.append(str(table))
     if len(found) != 1:
-        tables = " and ".join(found) or "none"
         raise InputError(
-            f"{path}: expected one table with the columns {', '.join(sorted(_COLUMNS))}, found {tables}; "
-            "give a database of SQLiteSession, or export the items as JSON Lines"
+            f"{path}: expected one table with the columns {', '.join(sorted(_COLUMNS))}, found "
+            f"{' and '.join(found) or 'none'}; give a database of SQLiteSession, or export the items as JSON Lines"
         )
     return found[0]
 
 
-def _check_branches(source: Source, database: sqlite3.Connection) -> None:
+def _report_branches(source: Source, database: sqlite3.Connection) -> None:
     """Report the branches of AdvancedSQLiteSession: which messages are of which is not read."""
-    structure = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'message_structure'"
-    if database.execute(structure).fetchone() is None:
+    if database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is None:
         return
-    branches = database.execute(
-        "SELECT session_id, count(DISTINCT branch_id) FROM message_structure GROUP BY 1"
-    ).fetchall()
-    if any(count > 1 for _, count in branches):
+    branches = database.execute("SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id")
+    if any(count > 1 for (count,) in branches):
         at = f"{source.path}, table message_structure, at "
         source.not_understood("session with branches (all are read as one)", at, "one branch a session")
-
-
-def _parse(text: Any, at: str) -> Any:
-    if not isinstance(text, str):
-        raise unexpected_value(f"{at}message_data", "an item as JSON text", text)
-    try:
-        return loads(text)
-    except NotJSONError as error:
-        raise unexpected_value(f"{at}message_data", f"an item as JSON text ({error})", text) from None

@@ -6,168 +6,138 @@ calls without reasoning or a message between them are one step; otherwise each c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import Any
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from functools import partial
+from typing import Any, Self
 
-from goodgain.traces.conversations.conversation import Conversation, message_text
-from goodgain.traces.conversations.exchanges import (
-    ConversationPart,
-    Exchange,
-    are_exchanges,
-    join_exchanges,
-    split_exchange,
-)
-from goodgain.traces.conversations.response_calls import (
-    CLIENT_CALLS,
-    WEB_RUN,
-    is_encrypted,
-    read_call,
-    read_web_run_output,
-)
-from goodgain.traces.conversations.usage import read_usage
-from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, unexpected_value
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-#: Types of items in which the client sends the output of its tools.
-_CLIENT_ANSWER_TYPES = {"function_call_output", "custom_tool_call_output"}
+#: Calls of the client's own tools with the field of their arguments, and items with the output of these tools.
+_CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_CLIENT_ANSWERS = {"function_call_output", "custom_tool_call_output"}
+#: Hosted tools that never search documents, and actions of the web search tool that read a page.
+_OTHER_CALLS = {
+    *("tool_search_call", "computer_call", "code_interpreter_call", "image_generation_call", "local_shell_call"),
+    *("shell_call", "apply_patch_call", "mcp_list_tools", "mcp_approval_request"),
+}
+_OTHER_ACTIONS = {"open_page", "find", "find_in_page"}
 #: Types of items without a search or a result.
 _OTHER_TYPES = {
     *("computer_call_output", "local_shell_call_output", "shell_call_output", "apply_patch_call_output"),
     *("tool_search_output", "mcp_approval_response", "item_reference", "compaction", "additional_tools"),
     *("compaction_trigger", "program", "program_output", "configuration_update"),
 }
-_MESSAGE_FIELDS = {"role", "content", "type", "phase", "parsed"}
-_USER_PART_TYPES = {"input_text", "input_image", "input_file", "input_audio", "text", "output_text", "refusal"}
+_PART_TYPES = {"input_text", "input_image", "input_file", "input_audio", "text", "output_text", "refusal"}
 #: Types of items that only this format has.
-_OWN_TYPES = {
-    "function_call",
-    "function_call_output",
-    "web_search_call",
-    "file_search_call",
-    "mcp_call",
-    "mcp_list_tools",
-}
+_OWN_TYPES = {"web_search_call", "file_search_call", "mcp_call", "mcp_list_tools", "function_call", *_CLIENT_ANSWERS}
+_WEB_REMEDY = 'record them with include=["web_search_call.action.sources"]'
+_FILE_REMEDY = 'record them with include=["file_search_call.results"]'
+#: The name given to calls of Codex's web tool, and a hit in its text: a line with title and URL, and a line that begins
+#: with its mark. `turnNviewM` marks an opened page.
+_WEB_RUN = "web.run"
+_WEB_RUN_HIT = re.compile(
+    r"^(?P<title>[^\n]{0,500}?) ?\((?P<url>[a-z]+://[^\s]{1,2000})\)[ \t]*\n"
+    r"\ue200cite\ue202turn\d+(?P<kind>[a-z]+)\d+\ue201(?P<text>[^\n]*)",
+    re.MULTILINE,
+)
+_WEB_RUN_REMEDY = "Codex encrypts what its web tool returns"
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is a response, items of one, or exchanges with `input` and `output`."""
-    if are_exchanges(head):
-        return any(_is_exchange(record) for record in head.objects)
+    if vendor_exchanges.are_exchanges(head):
+        return any(vendor_exchanges.split_exchange(record, "", "input", "output") for record in head.objects)
     if head.lines_are_messages or any("record_type" in record for record in head.objects):
         return False  # items of the Agents SDK, or an early rollout of Codex
-    return any(_is_response(record) for record in head.objects)
+    return any(map(_is_response, head.objects))
 
 
 def _is_response(record: dict[str, Any]) -> bool:
-    if record.get("object") == "response" or as_word(record.get("type")) in _OWN_TYPES:
-        return True
-    for key in ("output", "input", "items"):
-        items = record.get(key)
-        if isinstance(items, list) and any(is_item(item) for item in items):
-            return True
-    return False
+    own = record.get("object") == "response" or as_word(record.get("type")) in _OWN_TYPES
+    return own or any(records.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
 
 
-def is_item(item: Any) -> bool:
-    """Return whether a value is an item of a kind that only this format has."""
-    if not isinstance(item, dict):
-        return False
-    content = item.get("content")
-    parts = content if isinstance(content, list) else []
-    output = any(isinstance(part, dict) and part.get("type") in ("output_text", "input_text") for part in parts)
-    return as_word(item.get("type")) in _OWN_TYPES or (item.get("type") == "message" and output)
+def is_item(item: dict[str, Any]) -> bool:
+    """Return whether an object is an item of a kind that only this format has."""
+    content = item.get("content") if item.get("type") == "message" else None
+    return as_word(item.get("type")) in _OWN_TYPES or records.any_object(
+        content, lambda part: part.get("type") in ("output_text", "input_text")
+    )
 
 
 def independent(head: FileHead) -> bool:
     """Return whether each line of a JSON Lines file is a trace of its own."""
-    return not are_exchanges(head) and not _are_chained_responses(head)
+    return not vendor_exchanges.are_exchanges(head) and not _are_chained_responses(head)
 
 
 def _are_chained_responses(head: FileHead) -> bool:
-    return any(isinstance(record, dict) and record.get("previous_response_id") for record in head.records)
+    return records.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a response or list of items; exchanges and chained responses are joined to conversations."""
-    if are_exchanges(source.head):
-        return join_exchanges(
-            source, _read_exchange, _item_key, lambda parts, at: _read_parts(source, parts, at), endpoint_field="input"
-        )
+    if vendor_exchanges.are_exchanges(source.head):
+        return vendor_exchanges.join_exchanges(source, ItemReader, _read_exchange, _item_key, endpoint_field="input")
     if _are_chained_responses(source.head):
-        return join_exchanges(source, _read_response, _item_key, lambda parts, at: _read_parts(source, parts, at))
-    return source.traces(lambda value, at: _read_trace(source, value, at), is_one=_is_conversation)
-
-
-def _is_conversation(value: list[Any]) -> bool:
-    return not value or any(
-        isinstance(item, dict) and ("role" in item or as_word(item.get("type")) in _OWN_TYPES) for item in value
+        return vendor_exchanges.join_exchanges(source, ItemReader, _read_response, _item_key)
+    return source.traces(
+        partial(_read_trace, source), is_one=lambda value: not value or records.any_object(value, _is_message_or_item)
     )
+
+
+def _is_message_or_item(item: dict[str, Any]) -> bool:
+    return "role" in item or as_word(item.get("type")) in _OWN_TYPES
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     """Read a trace from a list of items, from a response, or from an object with `input` and `output`."""
     reader = ItemReader(source)
-    lists = [(value, at)] if isinstance(value, list) else []
+    lists = [("", value)] if isinstance(value, list) else []
     if isinstance(value, dict):
-        lists = [(value[key], f"{at}/{key}") for key in ("input", "items", "messages", "output") if key in value]
+        lists = [(f"/{key}", value[key]) for key in ("input", "items", "messages", "output") if key in value]
     if not lists:
         raise unexpected_value(at, "a response, or a list of its items", value)
-    for items, items_at in lists:
-        if source.costs and items_at == f"{at}/output":
-            reader.conversation.spend(read_usage(value.get("usage")))
-        if items is None and not items_at.endswith("/input"):
-            raise unexpected_value(items_at, "a list of items", items)
-        reader.read_all(_read_input(items, items_at) if items_at.endswith("/input") else _read_items(items, items_at))
-    return reader.conversation.trace(at, value)
+    for path, items in lists:
+        if path == "/output":
+            reader.spend(value.get("usage"))
+        if items is None and path != "/input":
+            raise unexpected_value(f"{at}{path}", "a list of items", items)
+        found = _get_input(items) if path == "/input" else items
+        reader.read_all(records.walk(found, f"{at}{path}"))
+    return reader.trace(at, value)
 
 
-def _read_input(items: Any, at: str) -> list[tuple[Any, str]]:
-    """Return the items of an input with their places; a text is one message of the user."""
-    return [({"role": "user", "content": items}, at)] if isinstance(items, str) else _read_items(items, at)
+def _get_input(items: Any) -> Any:
+    """Return the items of an input; a text is one message of the user."""
+    return [{"role": "user", "content": items}] if isinstance(items, str) else items
 
 
-def _read_items(items: Any, at: str) -> list[tuple[Any, str]]:
-    return [(item, f"{at}/{index}") for index, item in enumerate(expect_list(items, at))]
+def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
+    found = vendor_exchanges.split_exchange(record, at, "input", "output")
+    return None if found is None else _add_ids(found, f"{at}/request")
 
 
-def _is_exchange(record: Any) -> bool:
-    found = split_exchange(record)
-    if found is None:
-        return False
-    request, response = found
-    return "input" in request and "output" in response
-
-
-def _read_exchange(record: Any, at: str) -> Exchange | None:
-    if not _is_exchange(record):
-        return None
-    request, response = split_exchange(record) or ({}, {})
-    messages = [item for item, _ in _read_input(request["input"], f"{at}/request/input")]
-    answer = expect_list(response["output"], f"{at}/response/output")
-    previous = expect_id(request.get("previous_response_id"), f"{at}/request/previous_response_id")
-    this = expect_id(response.get("id"), f"{at}/response/id")
-    return Exchange(messages, f"{at}/request/input", answer, f"{at}/response/output", this, previous, response)
-
-
-def _read_response(record: Any, at: str) -> Exchange | None:
+def _read_response(record: Any, at: str) -> vendor_exchanges.Exchange | None:
     """Read a stored response as an exchange: its output, and its input if it has one."""
     response = expect_object(record, at)
-    messages = [item for item, _ in _read_input(response.get("input"), f"{at}/input")]
-    previous = expect_id(response.get("previous_response_id"), f"{at}/previous_response_id")
-    answer = expect_list(response.get("output"), f"{at}/output")
-    this = expect_id(response.get("id"), f"{at}/id")
-    return Exchange(messages, f"{at}/input", answer, f"{at}/output", this, previous, response)
+    found = vendor_exchanges.Exchange(
+        response.get("input"), f"{at}/input", response.get("output"), f"{at}/output",
+        request=response, response=response, response_at=at,
+    )  # fmt: skip
+    return _add_ids(found, at)
 
 
-def _read_parts(source: Source, parts: list[ConversationPart], at: str) -> Trace:
-    reader = ItemReader(source)
-    for part in parts:
-        if source.costs and not part.resent:
-            reader.conversation.spend(read_usage(part.response.get("usage")))
-        reader.read_all(part.messages, resent=part.resent)
-    return reader.conversation.trace(at)
+def _add_ids(found: vendor_exchanges.Exchange, at: str) -> vendor_exchanges.Exchange:
+    found.messages = _get_input(found.messages)
+    found.previous = expect_id(found.request.get("previous_response_id"), f"{at}/previous_response_id")
+    found.id = expect_id(found.response.get("id"), f"{found.response_at}/id")
+    return found
 
 
 def _item_key(item: Any) -> Hashable | None:
@@ -176,130 +146,197 @@ def _item_key(item: Any) -> Hashable | None:
         return None
     kind = as_word(item.get("type"), "message")
     if kind == "message":
-        text = message_text(item.get("content")).strip()
+        text = records.message_text(item.get("content")).strip()
         return (str(item.get("role")), text) if text or item.get("role") == "user" else None
-    if kind in CLIENT_CALLS or kind in _CLIENT_ANSWER_TYPES:
-        return (str(kind), str(item.get("call_id")))
+    if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS:
+        return (kind, str(item.get("call_id")))
     return None
 
 
-class ItemReader:
-    """Reports the items of a conversation to a `Conversation`, response by response.
+class ItemReader(vendor_exchanges.JoinedConversation):
+    """Reports the items of a conversation, response by response.
 
     `web_remedy`: what would have recorded the results of a hosted web search, for programs without the API's options.
     """
 
-    def __init__(self, source: Source, *, web_remedy: str = "") -> None:
-        self.source = source
-        self.conversation = Conversation()
+    def __init__(self, source: Source, *, web_remedy: str = _WEB_REMEDY) -> None:
+        super().__init__(source)
         self.web_remedy = web_remedy
         self._new_step = True
         self._by_reasoning = self._stepped = self._client_step = False
 
-    def read_all(self, items: list[tuple[Any, str]], *, resent: bool = False) -> None:
+    def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
+        """Read the items of an exchange: of those that are sent again, what the first copy lacks."""
+        if not part.resent:
+            self.spend(part.response.get("usage"))
+        self.read_all(part.messages, resent=part.resent)
+
+    def read_all(self, items: Iterable[tuple[Any, str]], *, resent: bool = False) -> Self:
         """Read items in order. The items between two that the client sends are one response."""
-        start = 0
+        response: list[records.Placed] = []
         for item, at in items:
-            expect_object(item, at)
-        for index, (item, _) in enumerate([*items, (None, "")]):
-            if item is None or _is_input(item):
-                self._read_response(items[start:index], resent=resent)
-                if item is not None and not resent:
-                    self._read_client_item(*items[index])
-                start = index + 1
+            kind = as_word(expect_object(item, at).get("type"), "message")
+            if kind in _CLIENT_ANSWERS or (kind == "message" and item.get("role") in ("user", "system", "developer")):
+                self._read_response(response, resent=resent)
+                response = []
+                if not resent:
+                    self._read_client_item(kind, item, at)
+            else:
+                response.append((item, at))
+        self._read_response(response, resent=resent)
+        return self
 
-    def _read_client_item(self, item: dict[str, Any], at: str) -> None:
-        kind = as_word(item.get("type"), "message")
-        if kind in _CLIENT_ANSWER_TYPES:
+    def _read_client_item(self, kind: str, item: dict[str, Any], at: str) -> None:
+        if kind in _CLIENT_ANSWERS:
             call_id = expect_id(item.get("call_id"), f"{at}/call_id")
-            output = item.get("output")
-            if output is not None and not isinstance(output, (str, list, dict)):
-                raise unexpected_value(f"{at}/output", "text or parts", output)
-            lacks = output is None or is_encrypted(output)
-            call = self.conversation.answer(call_id, UNANSWERED if lacks else output, f"{at}/output")
-            if call.tool == WEB_RUN and call.output is not UNANSWERED:
-                call.output = read_web_run_output(output)
+            output = records.expect_output(item.get("output"), f"{at}/output")
+            if records.any_object(output, lambda part: part.get("type") == "encrypted_content"):
+                output = UNANSWERED
+            call = self.answer(call_id, output, f"{at}/output")
+            if call.tool == _WEB_RUN and call.output is not UNANSWERED:
+                call.output = _read_web_run_output(output)
         elif item.get("role") == "user":
-            content = item.get("content")
-            self.conversation.user(message_text(content))
-            self._check_message_fields(item, at)
-            for index, part in enumerate(content if isinstance(content, list) else []):
-                if isinstance(part, dict) and part.get("type") not in _USER_PART_TYPES:
-                    self._report_part(part, f"{at}/content/{index}")
+            self.user(records.message_text(item.get("content")))
+            self._check_message(item, at)
 
-    def _read_response(self, items: list[tuple[Any, str]], *, resent: bool) -> None:
+    def _read_response(self, items: list[records.Placed], *, resent: bool) -> None:
         if not items:
             return
-        objects = [(expect_object(item, at), at) for item, at in items]
-        self._by_reasoning = any(item.get("type") == "reasoning" for item, _ in objects)
+        self._by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
         self._new_step = True
         self._stepped = self._client_step = False
         waiting: list[ToolCall] = []
-        for item, at in objects:
+        for item, at in items:
             kind = as_word(item.get("type"), "message")
-            if kind == "reasoning":
+            if kind in ("reasoning", "message"):
                 self._new_step = True
-            elif kind == "message":
-                self._new_step = True
-                self._read_message(item, at, waiting, resent=resent)
-            elif (call := read_call(self.source, kind, item, at)) is not None:
-                self._add_call(call, client=kind in CLIENT_CALLS, resent=resent)
+                if kind == "message":
+                    self._read_message(item, at, waiting, resent=resent)
+            elif (call := self._read_call(kind, item, at)) is not None:
+                self._add_call(call, client=kind in _CLIENT_CALLS, resent=resent)
                 if call.is_search and call.output is UNANSWERED:
                     waiting.append(call)
             elif kind not in _OTHER_TYPES:
-                if not isinstance(item.get("type"), str):
-                    raise unexpected_value(f"{at}/type", "the type of an item", item.get("type"))
-                self.source.not_understood(f"item of type {kind!r}", at, "an item such as message, function_call")
+                records.report_kind(self.source, "item", item, "type", at, "an item such as message, function_call")
         if not self._stepped and not resent:
-            self.conversation.step()  # an answer without a call is a step, so that the next user message is a new turn
+            self.step()  # an answer without a call is a step, so that the next user message is a new turn
 
     def _add_call(self, call: ToolCall, *, client: bool, resent: bool) -> None:
-        if not client and self.conversation.has_call(call.call_id):
-            self.conversation.merge_copy(call)
+        if not client and self.has_call(call.call_id):
+            self.merge_copy(call)
             return
         if resent:
             return
         if not (client and self._client_step) and (self._new_step or not self._by_reasoning):
-            self.conversation.step()
+            self.step()
             self._stepped = True
-        if self.web_remedy and call.tool == "web_search_call":
-            call.remedy = self.web_remedy
         self._new_step = False
         self._client_step = self._client_step or client
-        self.conversation.call(call)
+        self.call(call)
 
     def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall], *, resent: bool) -> None:
         if item.get("role") != "assistant":
             raise unexpected_value(f"{at}/role", "a role (user, assistant, system, developer)", item.get("role"))
         if resent:
             return
-        self._check_message_fields(item, at)
-        content = item.get("content")
-        for index, part in enumerate(content if isinstance(content, list) else []):
-            part = expect_object(part, f"{at}/content/{index}")
-            if part.get("type") not in ("output_text", "refusal", "text", "input_text"):
-                self._report_part(part, f"{at}/content/{index}")
-            elif self.source.citations and waiting:
-                notes = expect_list(part.get("annotations"), f"{at}/content/{index}/annotations")
-                cited = {str(note.get("url")): note for note in notes if _is_citation(note)}
-                if cited:  # the log does not say which search found them, so they go to the last one before
-                    waiting.pop().output = [{**note, "type": None} for note in cited.values()]
+        self._check_message(item, at)
+        for part in records.objects_in(item.get("content")) if self.source.citations else ():
+            notes = [one for one in records.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
+            cited = {str(note.get("url")): {**note, "type": None} for note in notes}
+            if cited and waiting:  # the log does not say which search found them, so they go to the last one before
+                waiting.pop().output = list(cited.values())
 
-    def _check_message_fields(self, item: dict[str, Any], at: str) -> None:
-        expected = "text in content, calls as items of their own"
-        self.source.check_fields(item, _MESSAGE_FIELDS, at, of="a message", expected=expected, needs="content")
+    def _check_message(self, item: dict[str, Any], at: str) -> None:
+        records.report_unread(self.source, "a message", item, at, ("content",))
+        records.report_parts(self.source, "a message", item.get("content"), f"{at}/content", _PART_TYPES)
 
-    def _report_part(self, part: dict[str, Any], at: str) -> None:
-        self.source.not_understood(f"part of type {part.get('type')!r} in a message", at, "input_text or output_text")
+    def _read_call(self, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
+        if kind in _CLIENT_CALLS:
+            call = records.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
+            return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
+        call_id = expect_id(item.get("id"), f"{at}/id")
+        if kind == "web_search_call":
+            return self._read_web_search(item, call_id, at)
+        if kind == "file_search_call":
+            found = item.get("results")
+            return ToolCall(
+                kind, at, call_id, item.get("queries"), is_search=True, remedy=_FILE_REMEDY, doc_type="passage",
+                failed=found is None and item.get("status") == "failed",
+                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in records.walk(found, f"{at}/results")],
+            )  # fmt: skip
+        if kind == "mcp_call":
+            call = records.read_call(item, at)
+            call.output, call.failed = records.or_unanswered(item.get("output")), item.get("error") not in (None, "")
+            return call
+        if kind in _OTHER_CALLS:
+            return ToolCall(kind, at, call_id, is_search=False, output=None)
+        if kind.endswith("_search_call"):  # a search tool that is newer than this file: its output is not read
+            return ToolCall(
+                as_word(item.get("name")) or kind, at, call_id, item.get("arguments", item.get("action")),
+                is_search=True, remedy=f"in a form that is read: items of type {kind!r} are not",
+                failed=item.get("status") == "failed",
+            )  # fmt: skip
+        return None
+
+    def _read_web_search(self, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall:
+        action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
+        kind = as_word(action.get("type"), "search")
+        if kind != "search":
+            if kind not in _OTHER_ACTIONS:
+                what = f"action of type {kind!r} in a web_search_call"
+                self.source.not_understood(what, f"{at}/action", "search or open_page")
+            return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
+        found = action.get("sources")
+        urls = [read_source(*one) for one in records.walk(found, f"{at}/action/sources")]
+        return ToolCall(
+            "web_search_call", at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
+            remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
+        )  # fmt: skip
 
 
-def _is_input(item: Any) -> bool:
-    """Return whether the client sends an item, so that the response before it has ended."""
-    if not isinstance(item, dict):
-        return False
-    kind = as_word(item.get("type"), "message")
-    return kind in _CLIENT_ANSWER_TYPES or (kind == "message" and item.get("role") in ("user", "system", "developer"))
+def _read_web_run_output(output: Any) -> Any:
+    """Return the hits in the text of Codex's web tool; another output is returned as it is."""
+    parts = output if isinstance(output, list) else [output]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    hits = [hit for text in texts if isinstance(text, str) for hit in _WEB_RUN_HIT.finditer(text)]
+    found = [
+        {"title": hit["title"], "url": hit["url"], "snippet": hit["text"].strip() or None}
+        for hit in hits
+        if hit["kind"] == "search"
+    ]
+    return found if hits else output
 
 
-def _is_citation(note: Any) -> bool:
-    return isinstance(note, dict) and note.get("type") == "url_citation"
+def _read_web_run(call: ToolCall) -> ToolCall:
+    """Read a call of Codex's web tool, which searches, opens pages or finds in them, as its arguments say."""
+    asked = call.arguments
+    if isinstance(asked, str):
+        try:
+            asked = loads(asked)
+        except NotJSONError:
+            raise unexpected_value(call.at, "arguments of web.run as JSON", asked) from None
+    queries = expect_object(asked, call.at).get("search_query")
+    texts = [query.get("q") for query in queries if isinstance(query, dict)] if isinstance(queries, list) else []
+    call.tool, call.is_search, call.remedy = _WEB_RUN, bool(queries), _WEB_RUN_REMEDY
+    call.queries = tuple(text for text in texts if isinstance(text, str))
+    return call
+
+
+def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
+    """Return a hit of a file search with its file's id as doc_id; several hits may be of one file."""
+    if hit.get("file_id") is None:
+        raise unexpected_value(f"{at}/file_id", "the id of a file", None)
+    kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
+    attributes = records.object_or_empty(hit.get("attributes"))
+    return {
+        "doc_id": hit["file_id"],
+        **{name: hit[key] for name, key in kept.items() if hit.get(key) not in (None, "")},
+        **{f"attribute_{name}": value for name, value in attributes.items()},
+    }
+
+
+def read_source(source: dict[str, Any], at: str) -> dict[str, Any]:
+    """Return a source of a web search: a URL, or the name of an interface (weather, sports) that answered."""
+    if source.get("url") is None and source.get("name"):
+        return {"title": expect_text(source["name"], f"{at}/name"), "type": source.get("type")}
+    return {"url": expect_text(source.get("url"), f"{at}/url")}

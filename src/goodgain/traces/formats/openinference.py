@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.errors import InputError
+from goodgain.traces.conversations import records
+from goodgain.traces.conversations.span_turns import read_span_traces
+from goodgain.traces.conversations.spans import read_each, read_spans
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-from goodgain.traces.otel.searches import read_span_traces
-from goodgain.traces.otel.spans import Span, read_spans
 
 
 def sniff(head: FileHead) -> bool:
@@ -22,25 +23,15 @@ def sniff(head: FileHead) -> bool:
     return _is_csv(head) or any(_has_spans(record) for record in head.objects)
 
 
-def _has_spans(record: Any) -> bool:
-    """Return whether an object is a span, or holds spans as OTLP or Phoenix do."""
-    if not isinstance(record, dict):
-        return False
-    held = record.get("spans", record.get("data"))
-    in_list = isinstance(held, list) and any(_is_span(span) for span in held)
+def _has_spans(record: dict[str, Any]) -> bool:
+    in_list = records.any_object(record.get("spans", record.get("data")), _is_span)
     return "resourceSpans" in record or "resource_spans" in record or _is_span(record) or in_list
 
 
-def _is_span(record: Any) -> bool:
-    """Return whether an object is one span."""
-    if not isinstance(record, dict):
-        return False
-    context = record.get("context")
-    if isinstance(context, dict) and "span_id" in context:
-        return True
-    return ("spanId" in record or "span_id" in record or "context.span_id" in record) and (
-        "attributes" in record or "startTimeUnixNano" in record or "start_time" in record or "parent_id" in record
-    )
+def _is_span(record: dict[str, Any]) -> bool:
+    has_id = not {"spanId", "span_id", "context.span_id"}.isdisjoint(record)
+    has_more = not {"attributes", "startTimeUnixNano", "start_time", "parent_id"}.isdisjoint(record)
+    return (has_id and has_more) or "span_id" in records.object_or_empty(record.get("context"))
 
 
 def _is_csv(head: FileHead) -> bool:
@@ -55,13 +46,4 @@ def read(source: Source) -> Iterator[Trace]:
             f"{source.path}: is a table of Phoenix as CSV, which holds Python's notation in place of lists; save it as "
             "Parquet (`frame.to_parquet(...)`) or JSON Lines (`frame.to_json(..., orient='records', lines=True)`)"
         )
-    return read_span_traces(source, _read_all(source))
-
-
-def _read_all(source: Source) -> Iterator[Span]:
-    count = 0
-    for value, at in source.documents():
-        with source.handle_errors():
-            for span in read_spans(value, at, count):
-                yield span
-                count += 1
+    return read_span_traces(source, read_each(source, source.documents(), read_spans))

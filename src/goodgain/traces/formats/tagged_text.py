@@ -7,105 +7,169 @@ prompts are examples and not calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations.conversation import (
-    Conversation,
-    find_message_key,
-    find_messages,
-    find_record_id,
-    has_messages,
-    is_message_list,
-    message_text,
-)
-from goodgain.traces.conversations.tag_dialects import DIALECTS, NOTES, Dialect, find_dialect, set_found
-from goodgain.traces.input.checks import as_word, expect_object, expect_text, unexpected_value
+from goodgain.traces.conversations import records
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.input.tags import Span, TaggedText
-from goodgain.traces.model import ToolCall, Trace
+from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 #: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
 _CALL, _CALL_END = "<tool_call>", "</tool_call>"
 _RESPONSE = ("<tool_response>", "</tool_response>")
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
 _NEXT_RESPONSE = re.compile(r"</tool_response>\s*<tool_response>")
-_QUERY_TAGS = tuple(dict.fromkeys(dialect.query for dialect in DIALECTS))
-_RESULT_TAGS = (*(dialect.found for dialect in DIALECTS), _RESPONSE)
-
-#: A text of these dialects has at least one of these tags.
+#: A text of these dialects has at least one of these tags; tags of other dialects around a search or what it found.
 _KNOWN_TAGS = re.compile(r"<(?:search|tool_call|answer|think|\|begin_(?:of|search)_query\|)>|\\boxed\{")
-#: Tags of other dialects around a search or what it found.
 _OTHER_TAG = re.compile(
     r"<(?:\|\w{0,20}(?:search|query|documents?)\w{0,20}\||\w{0,20}(?:search|query|retriev)\w{0,20}|result)>"
 )
 _EXPECTED = "tags of a known dialect, such as <search> and <information>, or <tool_call> and <tool_response>"
-_MESSAGE_FIELDS = {"role", "content", "reasoning_content"}
-
 #: The marks of who speaks in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
-#: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer.
+#: The prompt of Search-R1, for texts without a chat template's mark between prompt and answer; what stands at its end,
+#: at most so many characters further on.
 _PROMPT = re.compile(r"Answer the (?:given )?question\b|You (?:are|must|can)\b")
-#: What stands at its end, at most so many characters further on.
 _QUESTION, _LONGEST_PROMPT = "Question:", 8000
-
 #: Fields that hold a whole tagged text, the best first.
 _TEXT_FIELDS = (
-    "text",
-    "response",
-    "output",
-    "completion",
-    "generated_text",
-    "prediction",
-    "trajectory",
-    "sequence",
-    "full_response",
-    "rollout",
-    "sequences_str",
-    "solution_str",
-    "gen_text_store",
-    "Output",
+    *("text", "response", "output", "completion", "generated_text", "prediction", "trajectory", "sequence"),
+    *("full_response", "rollout", "sequences_str", "solution_str", "gen_text_store", "Output"),
 )
 #: The tool's name in a call that is not quite JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
+#: What a program writes into the model's text after an action that it could not run: its tags are examples.
+_NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,600}?Let me try again\.", re.DOTALL)
+#: Texts in place of results that say that the search was not run.
+_REFUSALS = ("You have searched this query", "The maximum search limit is exceeded", "<warning>")
+_SUMMARY = "a model summarised what the search found; log the pages that it was given"
+_DOC = re.compile(r"^Doc (?P<n>\d{1,4})(?:: |<## Title: (?P<title>[^\n]*?) ##> ?)", re.MULTILINE)
+_NUMBER = re.compile(r"^\((?P<n>\d{1,4})\)", re.MULTILINE)
+_PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
+
+independent = records.each_line_is_a_trace
+
+
+# Dialects: the tags in which models search, and how each writes what a search found
+
+
+class _Dialect(NamedTuple):
+    """Tags around a search, tags around what it found, and the reader of the text between these."""
+
+    query: tuple[str, str]
+    found: tuple[str, str]
+    read: Callable[[str], Any]
+
+
+def _read_documents(text: str) -> Any:
+    """Read `Doc 1(Title: "t") text` (Search-R1), `Doc 1: text` (ZeroSearch) or `Doc 1<## Title: "t" ##> text` (StepSearch)."""
+    return _split_numbered(_DOC, text)
+
+
+def _read_passages(text: str) -> Any:
+    """Read passages parted by blank lines, each with its title in quotes on the first line (ReSearch)."""
+    passages = [passage.strip().partition("\n") for passage in _PASSAGE.split(text) if passage.strip()]
+    if not all(title.startswith('"') for title, _, _ in passages):
+        return text
+    return [{"title": title.strip().strip('"'), "text": body.strip() or None} for title, _, body in passages]
+
+
+def _read_numbers(text: str) -> Any:
+    """Read `(1)text` a line (R1-Searcher); `None` if there is nothing."""
+    return [] if text == "None" else _split_numbered(_NUMBER, text)
+
+
+def _read_list(text: str) -> Any:
+    """Read a JSON list, whose ids are positions (Search-o1's RagAgent); prose is a model's summary."""
+    try:
+        value: Any = loads(text)
+    except NotJSONError:
+        value = None
+    if not isinstance(value, list):
+        return UNANSWERED
+    return [
+        {key: field for key, field in one.items() if key != "id"} if isinstance(one, dict) else one for one in value
+    ]
+
+
+def _split_numbered(mark: re.Pattern[str], text: str) -> list[dict[str, str | None]] | str:
+    """Return the parts of a text that begin with marks numbered from 1; the text if it does not begin with the first."""
+    starts: list[re.Match[str]] = []
+    for found in mark.finditer(text):
+        if int(found["n"]) == len(starts) + 1:
+            starts.append(found)
+    if not starts or starts[0].start() != 0:
+        return text
+    ends = [found.start() for found in starts[1:]] + [len(text)]
+    return [
+        {"title": (found.groupdict().get("title") or "").strip('"') or None, "text": text[found.end() : end].strip()}
+        for found, end in zip(starts, ends, strict=True)
+    ]
+
+
+_DIALECTS = (
+    _Dialect(("<search>", "</search>"), ("<information>", "</information>"), _read_documents),
+    _Dialect(("<search>", "</search>"), ("<result>", "</result>"), _read_passages),
+    _Dialect(
+        ("<|begin_of_query|>", "<|end_of_query|>"), ("<|begin_of_documents|>", "<|end_of_documents|>"), _read_numbers
+    ),
+    _Dialect(
+        ("<|begin_search_query|>", "<|end_search_query|>"),
+        ("<|begin_search_result|>", "<|end_search_result|>"),
+        _read_list,
+    ),
+)
+_QUERY_TAGS = tuple(dict.fromkeys(dialect.query for dialect in _DIALECTS))
+_RESULT_TAGS = (*(dialect.found for dialect in _DIALECTS), _RESPONSE)
+#: Tags that are lost where they stand outside what was read.
+_TAGS = {tag for dialect in _DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}
+
+
+# Recognition, and who speaks
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether an assistant's message, or a text, has a search or a call in tags."""
     if head.kind == "text":
-        return any(_has_call(speech) for speaker, speech in _split_speeches(head.text) if speaker == "assistant")
-    return any(_is_tagged(record) for record in head.conversations)
+        return _has_said_call(head.text)
+    return any(map(_is_tagged, head.conversations))
 
 
 def _is_tagged(record: Any) -> bool:
-    if has_messages(record, _has_structured_calls):
+    if records.has_messages(record, _has_structured_calls):
         return False
-    if has_messages(record, _is_tagged_message):
+    if records.has_messages(record, _is_tagged_message):
         return True
-    return (
-        isinstance(record, dict)
-        and "messages" not in record
-        and any(_has_tagged_text(record, key) for key in _TEXT_FIELDS)
-    )
+    return isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
 
 
-def _has_tagged_text(record: dict[str, Any], key: str) -> bool:
-    text = record.get(key)
-    return isinstance(text, str) and any(
-        _has_call(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant"
-    )
+def _find_tagged_field(record: dict[str, Any]) -> str | None:
+    texts = ((key, record.get(key)) for key in _TEXT_FIELDS)
+    return next((key for key, text in texts if isinstance(text, str) and _has_said_call(text)), None)
+
+
+def _has_said_call(text: str) -> bool:
+    return any(_has_call(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant")
+
+
+def _has_call(text: str) -> bool:
+    return _find_call(TaggedText(text), 0)[0] >= 0
 
 
 def _is_tagged_message(message: dict[str, Any]) -> bool:
-    content = message.get("content")
+    role, content = message.get("role"), message.get("content")
     if not isinstance(content, str):
         return False
-    if message.get("role") == "user":
-        return content.lstrip().startswith("<tool_response>")
-    return message.get("role") == "assistant" and _has_call(content)
+    return (
+        content.lstrip().startswith("<tool_response>") if role == "user" else role == "assistant" and _has_call(content)
+    )
 
 
 def _has_structured_calls(message: dict[str, Any]) -> bool:
@@ -113,63 +177,51 @@ def _has_structured_calls(message: dict[str, Any]) -> bool:
     return bool(message.get("tool_calls")) or as_word(message.get("role")) in ("tool", "function") or "type" in message
 
 
-def independent(_: FileHead) -> bool:
-    """Return True: each line of a JSON Lines file is a trace of its own."""
-    return True
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace an object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(lambda value, at: _read_record(source, value, at), is_one=is_message_list)
+        yield from source.traces(partial(_read_record, source), is_one=records.is_message_list)
         return
     text = source.text()
     line, counted = 1, 0
     for start, speeches in _split_conversations(text):
         line, counted = line + text.count("\n", counted, start), start
-        place = f"{source.path}, line {line}, at "
-        yield from source.read_numbered(lambda value, at: _read_speeches(source, value, at), speeches, place)
+        yield from source.read_numbered(partial(_read_speeches, source), speeches, f"{source.path}, line {line}, at ")
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and find_message_key(value) is None:
-        key = next((key for key in _TEXT_FIELDS if _has_tagged_text(value, key)), None)
-        key = key or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
+    if isinstance(value, dict) and records.find_message_key(value) is None:
+        key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
         if key is None:
             raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
         trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
-        trace.record = value
-        trace.query_id = find_record_id(value)
+        trace.record, trace.query_id = value, records.find_record_id(value)
         return trace
-    messages, messages_at = find_messages(value, at)
     reader = _SpeechReader(source)
-    for index, message in enumerate(messages):
-        message_at = f"{messages_at}/{index}"
-        role = expect_text(expect_object(message, message_at).get("role"), f"{message_at}/role")
-        source.check_fields(message, _MESSAGE_FIELDS, message_at, of="a message", expected=_EXPECTED)
-        content = message.get("content")
-        if not isinstance(content, str):
-            raise unexpected_value(f"{message_at}/content", "text", content)
-        reader.read(role, message_text(content), message_at)
-    return reader.conversation.trace(at, value)
+    for message, message_at in records.walk(*records.find_messages(value, at)):
+        role = expect_text(message.get("role"), f"{message_at}/role")
+        records.report_unread(source, "a message", message, message_at, ("content",))
+        reader.say(role, expect_text(message.get("content"), f"{message_at}/content"), message_at)
+    return reader.trace(at, value)
 
 
 def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
     reader = _SpeechReader(source)
     for speaker, text in speeches:
-        reader.read(speaker, text, at)
+        reader.say(speaker, text, at)
     if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
         source.not_understood("a text without a tag that is known", at, _EXPECTED)
-    return reader.conversation.trace(at)
+    return reader.trace(at)
 
 
-def _find_speaker_marks(text: str) -> list[re.Match[str]]:
-    """Return the chat template's marks of who speaks, except those inside results: pages may hold such marks."""
+def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
+    """Return who speaks, and where each mark of it begins and ends; those inside results are of pages."""
     tagged, pieces, at = TaggedText(text), [], 0
     while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
         pieces += [text[at : span.begin], " " * (span.end - span.begin)]
         at = span.end
-    return list(_SPEAKER.finditer("".join([*pieces, text[at:]])))
+    marks = _SPEAKER.finditer("".join([*pieces, text[at:]]))
+    return [(mark[1] or mark[2], mark.start(), mark.end()) for mark in marks]
 
 
 def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
@@ -200,10 +252,6 @@ def _find_call(tagged: TaggedText, start: int) -> tuple[int, Span | None]:
     return call, None
 
 
-def _has_call(text: str) -> bool:
-    return _find_call(TaggedText(text), 0)[0] >= 0
-
-
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
     """Yield speaker and text in order; without marks, all but Search-R1's prompt is the assistant's."""
     marks = _find_speaker_marks(text)
@@ -211,19 +259,19 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
         begin, end = next(_find_prompts(text), (1, 0))
         yield "assistant", text if begin else text[end:]
         return
-    if text[: marks[0].start()].strip("\ufeff \n\r\t") and not text[: marks[0].start()].strip().startswith("<|"):
-        yield "system", text[: marks[0].start()]
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        speech = text[mark.end() : following.start() if following else len(text)]
-        yield (mark[1] or mark[2]), _END.sub("", speech)
+    before = text[: marks[0][1]]
+    if before.strip("\ufeff \n\r\t") and not before.strip().startswith("<|"):
+        yield "system", before
+    ends = [*(begin for _, begin, _ in marks[1:]), len(text)]
+    for (speaker, _, begin), end in zip(marks, ends, strict=True):
+        yield speaker, _END.sub("", text[begin:end])
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     """Yield the conversations in a text and where each begins: at a system prompt or, without one, at a user."""
     marks = _find_speaker_marks(text)
-    speakers = {mark[1] or mark[2] for mark in marks}
-    opener = "system" if "system" in speakers else "user"
-    begins = [mark.start() for mark in marks if (mark[1] or mark[2]) == opener]
+    opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
+    begins = [begin for speaker, begin, _ in marks if speaker == opener]
     if not marks:
         begins = [begin for begin, _ in _find_prompts(text)]
     begins = [0, *begins[1:]]
@@ -232,26 +280,25 @@ def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]
             yield begin, list(_split_speeches(text[begin:end]))
 
 
-class _SpeechReader:
-    """Reports what is spoken to a `Conversation`, in one turn, as tool responses come in the user's role."""
+class _SpeechReader(Conversation):
+    """Reports what is spoken, in one turn, as tool responses come in the user's role."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.conversation = Conversation()
+        super().__init__(source)
         self._asked = False
         self._waiting: list[ToolCall] = []
 
-    def read(self, speaker: str, text: str, at: str) -> None:
+    def say(self, speaker: str, text: str, at: str) -> None:
         """Report what one speaker says."""
         if speaker == "assistant":
-            self._read_assistant(NOTES.sub("", text), at)
+            self._read_assistant(_NOTES.sub("", text), at)
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
                 self._read_responses(text, at)
             elif text.lstrip().startswith("<tool_response>"):
                 raise unexpected_value(at, "a tool call before this tool response", text)
             elif not self._asked:
-                self.conversation.user(text)
+                self.user(text)
                 self._asked = True
             self._waiting = []
         elif speaker not in ("system", "developer"):
@@ -271,38 +318,42 @@ class _SpeechReader:
                 stepped = True
                 continue
             if not stepped or not self._waiting:
-                self.conversation.step()
+                self.step()
                 stepped = True
             end = tagged.find(_CALL_END, start)
             position = end + len(_CALL_END) if end >= 0 else len(text)
-            self._waiting.append(_parse_call(text[start + len(_CALL) : end if end >= 0 else len(text)].strip(), at))
-            self.conversation.call(self._waiting[-1])
+            call = _parse_call(text[start + len(_CALL) : end if end >= 0 else len(text)].strip(), at)
+            self._waiting.append(self.call(call))
             inline = tagged.find_span([_RESPONSE], position)
             if inline and inline.begin == tagged.skip_white(position):  # the log has calls and responses in one text
                 self._waiting.pop().output = text[inline.inner_begin : inline.inner_end]
                 position = inline.end
                 stepped = False
         rest = "".join([*pieces, text[position:]])
-        for lost in {tag for dialect in DIALECTS for tag in (dialect.query[0], dialect.found[0])} - {"<result>"}:
-            if lost in rest:
-                raise unexpected_value(
-                    at, "a search in tags and what it found for each <search> and <information>", rest.strip()
-                )
+        if any(tag in rest for tag in _TAGS):
+            expected = "a search in tags and what it found for each <search> and <information>"
+            raise unexpected_value(at, expected, rest.strip())
         if (other := _OTHER_TAG.search(rest)) is not None:
             self.source.not_understood(f"the tag {other.group()}", at, _EXPECTED)
         if not stepped:
-            self.conversation.step()
+            self.step()
 
     def _read_search(self, tagged: TaggedText, search: Span, at: str) -> int:
         """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
-        self.conversation.step()
+        self.step()
         query = tagged.text[search.inner_begin : search.inner_end].strip()
-        call = ToolCall("search", at, queries=(query,))
-        self.conversation.call(call)
-        dialect = find_dialect(tagged.text, search.end, search.tags[0])
-        found, position = _read_found(tagged, search.end, dialect)
-        if found is not None:
-            set_found(call, dialect, found)
+        call = self.call(ToolCall("search", at, queries=(query,)))
+        possible = [dialect for dialect in _DIALECTS if dialect.query == search.tags]
+        begin = tagged.skip_white(search.end)
+        dialect = next((one for one in possible if tagged.text.startswith(one.found[0], begin)), None)
+        if dialect is None:
+            return search.end
+        found, position = _find_results(tagged, begin + len(dialect.found[0]), dialect)
+        if found is not None and found.startswith(_REFUSALS):
+            call.output, call.failed = found, True
+        elif found is not None:
+            call.output = dialect.read(found)
+            call.remedy = _SUMMARY if call.output is UNANSWERED else ""
         return position
 
     def _read_responses(self, text: str, at: str) -> None:
@@ -315,36 +366,27 @@ class _SpeechReader:
             call.output = output.strip("\n")
 
 
-def _read_found(tagged: TaggedText, start: int, dialect: Dialect) -> tuple[str | None, int]:
-    """Return the text of the results and where they end: at the last closing tag before the next search.
-
-    The last one, because the pages found may hold the tag. None if there are no results.
-    """
-    text = tagged.text
+def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
+    """Return the text of the results, if any, and where they end: pages may hold the closing tag, so at the last one."""
     begin_tag, end_tag = dialect.found
-    begin = tagged.skip_white(start)
-    if not text.startswith(begin_tag, begin):
-        return None, start
-    begin += len(begin_tag)
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
-    end = text.rfind(end_tag, begin, min(following, default=len(text)))
+    end = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
     if end < 0:
         end = tagged.find(end_tag, begin)
     if end < 0:
-        return None, len(text)  # cut off
+        return None, len(tagged.text)  # cut off
     if 0 <= tagged.find(begin_tag, begin) < end:
         return None, begin  # the closing tag is damaged: this one closes the results of a later search
-    return text[begin:end].strip(), end + len(end_tag)
+    return tagged.text[begin:end].strip(), end + len(end_tag)
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
     """Read the call in a tag: JSON, or nearly JSON (single quotes, a comma too many), as agents accept both."""
     try:
-        value = loads(text)
+        call = expect_object(loads(text), at)
     except NotJSONError:
         name = _NAME.search(text)
         if name is None:
             raise unexpected_value(at, "a tool call with a name", text) from None
         return ToolCall(name[1], at, arguments=text)
-    call = expect_object(value, at)
     return ToolCall(expect_text(call.get("name"), f"{at}, name"), at, arguments=call.get("arguments"))

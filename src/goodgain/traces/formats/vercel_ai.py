@@ -6,29 +6,23 @@ In a UI message a step ends at each `step-start`; a model message of the assista
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations.conversation import (
-    Conversation,
-    find_messages,
-    find_query_id,
-    has_messages,
-    is_message_list,
-    message_text,
-)
-from goodgain.traces.input.checks import as_word, expect_id, expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.conversations import records
+from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
+from goodgain.traces.formats.openai_responses import read_source
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 _ROLES = {"user", "assistant", "system", "tool", "data"}
 #: Types of parts without a call or a result, in UI messages, model messages and steps; `data-...` is the program's own.
-_OTHER_PARTS = {
-    *("text", "reasoning", "redacted-reasoning", "file", "image", "source-document", "step-start"),
-    *("tool-approval-request", "tool-approval-response", "reasoning-file", "custom"),
+_OTHER_PARTS = records.PLAIN_PARTS | {
+    *("redacted-reasoning", "source-document", "tool-approval-request", "tool-approval-response", "reasoning-file"),
+    "custom",
 }
-#: Parts that cite a page.
-_SOURCE_PARTS = {"source-url", "source"}
 _PARTS_OF_MODEL = {"tool-call", "tool-result", "tool-error"}
 #: What became of a call in a UI message, of version 5 and 4: it has an answer, failed, was not run, or has no answer.
 _ANSWERED, _FAILED = {"output-available", "result"}, {"output-error"}
@@ -37,28 +31,20 @@ _UNANSWERED = {"input-streaming", "input-available", "approval-responded", "part
 #: The outputs of model messages since version 5.
 _OUTPUT_TYPES = {"json", "text", "content", "error-text", "error-json", "execution-denied"}
 _OUTPUT_FIELDS = {"type", "value", "providerOptions", "reason"}
-_MESSAGE_FIELDS = {
-    "role",
-    "content",
-    "parts",
-    "toolInvocations",
-    "reasoning",
-    "annotations",
-    "experimental_attachments",
-}
-_MESSAGE_FIELDS |= {"providerOptions", "providerMetadata", "attachments", "type", "data"}
-_STEP_FIELDS = {
-    *("content", "text", "toolCalls", "toolResults", "reasoning", "reasoningDetails", "reasoningText", "sources"),
-    *("files", "request", "response", "warnings", "stepType", "providerMetadata", "finishReason", "rawFinishReason"),
-    *("staticToolCalls", "dynamicToolCalls", "staticToolResults", "dynamicToolResults", "isContinued", "totalUsage"),
-    *("experimental_providerMetadata", "stepNumber", "callId", "functionId", "toolsContext", "runtimeContext"),
+_MESSAGE_READ = {"content", "parts", "toolInvocations"}
+#: The fields of a step that are read, or repeat what others hold: the request has the messages before it.
+_STEP_READ = {
+    *("content", "text", "toolCalls", "toolResults", "sources", "request", "response", "warnings", "staticToolCalls"),
+    *("dynamicToolCalls", "staticToolResults", "dynamicToolResults", "toolsContext", "runtimeContext"),
 }
 _REMEDY = "the provider ran the search and logs only what the answer cites: count it as results with citations=True"
+
+independent = records.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with typed `parts`, `toolInvocations`, or parts with a `toolCallId`."""
-    return any(has_messages(record, _is_message) or _find_steps(record) is not None for record in head.conversations)
+    return any(records.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -71,165 +57,133 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def _has_model_parts(content: Any) -> bool:
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL
-        for part in content
+    return records.any_object(
+        content, lambda part: "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL
     )
 
 
-def _find_steps(value: Any) -> list[Any] | None:
-    """Return the steps of a result of `generateText`, which are a list or stand under `steps`; None if there are none."""
-    steps = value.get("steps") if isinstance(value, dict) else value
-    if isinstance(steps, list) and any(
-        isinstance(step, dict)
-        and "role" not in step
-        and "finishReason" in step
-        and ("toolCalls" in step or _has_model_parts(step.get("content")))
-        for step in steps
-    ):
-        return steps
-    return None
+def _are_steps(value: Any) -> bool:
+    """Return whether a value is a result of `generateText`: steps, or an object with them."""
+    return records.any_object(records.find_list(value, "steps")[0], _is_step)
 
 
-def independent(_: FileHead) -> bool:
-    """Return True: each line of a JSON Lines file is a trace of its own."""
-    return True
+def _is_step(step: dict[str, Any]) -> bool:
+    has_calls = "toolCalls" in step or _has_model_parts(step.get("content"))
+    return has_calls and "role" not in step and "finishReason" in step
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages or steps, or one for all lines if each is a message."""
     return source.traces(
-        lambda value, at: _read_trace(source, value, at),
-        is_one=lambda value: is_message_list(value) or _find_steps(value) is not None,
+        partial(_read_trace, source), is_one=lambda value: records.is_message_list(value) or _are_steps(value)
     )
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     reader = _MessageReader(source)
-    if (steps := _find_steps(value)) is not None:
-        for index, step in enumerate(steps):
-            reader.read_step(step, f"{at}/steps/{index}" if isinstance(value, dict) else f"{at}/{index}")
+    if _are_steps(value):
+        steps, path = records.find_list(value, "steps")
+        for step, step_at in records.walk(steps, f"{at}{path}"):
+            reader.read_step(step, step_at)
     else:
-        messages, messages_at = find_messages(value, at)
-        for index, message in enumerate(messages):
-            reader.read(message, f"{messages_at}/{index}")
-    record = value if isinstance(value, dict) else {}
+        reader.read_all(records.walk(*records.find_messages(value, at)))
+    record = records.object_or_empty(value)
     chat = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-    trace = reader.conversation.trace(at, value, query_id=find_query_id(record.get("metadata"), at) or chat)
-    trace.session_id = chat
-    return trace
+    query_id = records.find_query_id(record.get("metadata"), at) or chat
+    return reader.trace(at, value, query_id=query_id, session_id=chat)
 
 
-class _MessageReader:
-    """Reports messages and steps to a `Conversation`."""
-
+class _MessageReader(Conversation):
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.conversation = Conversation()
-        self._calls = 0
+        super().__init__(source)
+        self._made = 0
         self._cited: list[Any] = []
 
-    def read(self, message: Any, at: str) -> None:
-        """Read one message, of the UI or of the model."""
-        message = expect_object(message, at)
-        role = message.get("role")
-        expected = "calls and results in parts, toolInvocations or content"
-        self.source.check_fields(message, _MESSAGE_FIELDS, at, of="a message", expected=expected)
-        content, parts = message.get("content"), message.get("parts")
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role, content, parts = message.get("role"), message.get("content"), message.get("parts")
+        records.report_unread(self.source, "a message", message, at, _MESSAGE_READ)
         if content is None and parts is None and "toolInvocations" not in message:
             raise unexpected_value(f"{at}/parts", "parts, or a text or parts as content", content)
         if not isinstance(content, (str, list)) and content is not None:
             raise unexpected_value(f"{at}/content", "text or parts", content)
-        if role == "user":
-            self.conversation.user(message_text(parts if parts is not None else content))
-        elif as_word(role) not in _ROLES:
-            if not isinstance(role, str):
-                raise unexpected_value(f"{at}/role", "a role (user, assistant, tool ...)", role)
-            self.source.not_understood(f"message of role {role!r}", f"{at}/role", ", ".join(sorted(_ROLES)))
+        if as_word(role) not in _ROLES:
+            records.report_kind(self.source, "message", message, "role", at, ", ".join(sorted(_ROLES)))
             return
+        if role == "user":
+            self.user(records.message_text(parts if parts is not None else content))
         if role == "assistant":
-            self.conversation.step()
-            self._calls, self._cited = 0, []
-        seen = {call_id for part in expect_list(parts, f"{at}/parts") if (call_id := _invocation_id(part)) is not None}
-        self._read_parts(parts, f"{at}/parts")
+            self._start_step()
+        placed = list(records.walk(parts, f"{at}/parts"))
+        self._read_parts(placed)
+        held = (records.object_or_empty(part.get("toolInvocation")) for part, _ in placed)
+        seen = {as_word(invocation.get("toolCallId")) for invocation in held}
         self._read_invocations(message.get("toolInvocations"), f"{at}/toolInvocations", seen)
-        if isinstance(content, list):
-            self._read_parts(content, f"{at}/content")
+        self._read_parts(list(records.walk_parts(content, f"{at}/content")))
         if role == "assistant":
             self._add_citations(at)
 
-    def read_step(self, step: Any, at: str) -> None:
+    def read_step(self, step: dict[str, Any], at: str) -> None:
         """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
-        step = expect_object(step, at)
-        self.source.check_fields(step, _STEP_FIELDS, at, of="a step", expected="calls and results in content")
-        self.conversation.step()
-        self._calls, self._cited = 0, []
-        content = step.get("content")
-        if isinstance(content, list):
-            self._read_parts(content, f"{at}/content")
+        records.report_unread(self.source, "a step", step, at, _STEP_READ)
+        self._start_step()
+        if isinstance(step.get("content"), list):
+            self._read_parts(list(records.walk(step["content"], f"{at}/content")))
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
-                for index, part in enumerate(expect_list(step.get(key), f"{at}/{key}")):
-                    part_at = f"{at}/{key}/{index}"
-                    self._read_part({**expect_object(part, part_at), "type": kind}, part_at)
-            self._cited += [one for one in expect_list(step.get("sources"), f"{at}/sources") if isinstance(one, dict)]
+                parts = records.walk(step.get(key), f"{at}/{key}")
+                self._read_parts([({**part, "type": kind}, part_at) for part, part_at in parts])
+            self._cited += [cited for cited, _ in records.walk(step.get("sources"), f"{at}/sources")]
         self._add_citations(at)
 
-    def _read_parts(self, parts: Any, at: str) -> None:
-        for index, part in enumerate(expect_list(parts, at)):
-            self._read_part(expect_object(part, f"{at}/{index}"), f"{at}/{index}")
+    def _start_step(self) -> None:
+        self.step()
+        self._made, self._cited = 0, []
 
-    def _read_part(self, part: dict[str, Any], at: str) -> None:
-        kind = part.get("type")
-        if not isinstance(kind, str):
-            raise unexpected_value(f"{at}/type", "the type of a part", kind)
-        if kind == "step-start":
-            self.conversation.step()
-        elif kind == "tool-call":
-            self._call(part, part.get("toolName"), part.get("input", part.get("args")), at)
-        elif kind in ("tool-result", "tool-error"):
-            self._read_result(part, at, failed=kind == "tool-error")
-        elif kind == "tool-invocation":
-            invocation = expect_object(part.get("toolInvocation"), f"{at}/toolInvocation")
-            self._read_ui_call(invocation, invocation.get("toolName"), f"{at}/toolInvocation")
-        elif kind == "dynamic-tool":
-            self._read_ui_call(part, part.get("toolName"), at)
-        elif kind in _SOURCE_PARTS:
-            found = part.get("source", part)
-            self._cited.append(found if isinstance(found, dict) else part)
-        elif kind in _OTHER_PARTS or kind.startswith("data-"):
-            return
-        elif kind.startswith("tool-") and "toolCallId" in part:
-            self._read_ui_call(part, kind.removeprefix("tool-"), at)
-        else:
-            self.source.not_understood(f"part of type {kind!r}", at, "a part such as text, tool-<name>, tool-call")
+    def _read_parts(self, parts: list[records.Placed]) -> None:
+        for part, at in parts:
+            kind = as_word(part.get("type"))
+            if kind == "step-start":
+                self.step()
+            elif kind == "tool-call":
+                self._call(part, part.get("toolName"), at)
+            elif kind in ("tool-result", "tool-error"):
+                self._read_result(part, at, failed=kind == "tool-error")
+            elif kind == "tool-invocation":
+                invocation = expect_object(part.get("toolInvocation"), f"{at}/toolInvocation")
+                self._read_ui_call(invocation, invocation.get("toolName"), f"{at}/toolInvocation")
+            elif kind == "dynamic-tool":
+                self._read_ui_call(part, part.get("toolName"), at)
+            elif kind in ("source-url", "source"):
+                self._cited.append(part["source"] if isinstance(part.get("source"), dict) else part)
+            elif kind.startswith("tool-") and "toolCallId" in part:
+                self._read_ui_call(part, kind.removeprefix("tool-"), at)
+            elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
+                records.report_kind(
+                    self.source, "part", part, "type", at, "a part such as text, tool-<name>, tool-call"
+                )
 
     def _read_invocations(self, invocations: Any, at: str, seen: set[str]) -> None:
         """Read the calls of version 4 that do not also stand in the parts; a new number of `step` is a new step."""
         step: Any = None
-        for index, value in enumerate(expect_list(invocations, at)):
-            call_at = f"{at}/{index}"
-            invocation = expect_object(value, call_at)
+        for index, (invocation, call_at) in enumerate(records.walk(invocations, at)):
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") in seen:
                 continue
             if index and invocation.get("step") != step:
-                self.conversation.step()
+                self.step()
             step = invocation.get("step")
             self._read_ui_call(invocation, invocation.get("toolName"), call_at)
 
-    def _call(self, part: dict[str, Any], name: Any, arguments: Any, at: str) -> ToolCall:
+    def _call(self, part: dict[str, Any], name: Any, at: str) -> ToolCall:
         call_id = expect_id(part.get("toolCallId"), f"{at}/toolCallId")
-        call = ToolCall(expect_text(name, f"{at}/toolName"), at, call_id, arguments)
+        call = ToolCall(expect_text(name, f"{at}/toolName"), at, call_id, part.get("input", part.get("args")))
         if part.get("providerExecuted") is True:
             call.remedy = _REMEDY
             call.is_search = self.source.is_search(call.tool)
-        self.conversation.call(call)
-        self._calls += 1
-        return call
+        self._made += 1
+        return self.call(call)
 
     def _read_ui_call(self, part: dict[str, Any], name: Any, at: str) -> None:
-        """Read a call of a UI message, which has its answer in itself."""
-        call = self._call(part, name, part.get("input", part.get("args")), at)
+        call = self._call(part, name, at)
         state = as_word(part.get("state"))
         if state in _ANSWERED and part.get("preliminary") is not True:
             key = "result" if state == "result" else "output"
@@ -244,9 +198,7 @@ class _MessageReader:
             raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
 
     def _read_result(self, part: dict[str, Any], at: str, *, failed: bool) -> None:
-        call_id = expect_id(part.get("toolCallId"), f"{at}/toolCallId")
-        if call_id is None:
-            raise unexpected_value(f"{at}/toolCallId", "the id of the call it answers", call_id)
+        call_id = records.require_id(part, at, "toolCallId")
         output = part.get("output", part.get("result", part.get("error", UNANSWERED)))
         kind = ""
         if isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS:
@@ -254,7 +206,7 @@ class _MessageReader:
         if kind and kind not in _OUTPUT_TYPES:
             self.source.not_understood(f"output of type {kind!r}", f"{at}/output", ", ".join(sorted(_OUTPUT_TYPES)))
         failed = failed or part.get("isError") is True or kind.startswith("error-")
-        call = self.conversation.answer(call_id, UNANSWERED, at, failed=failed)
+        call = self.answer(call_id, UNANSWERED, at, failed=failed)
         if kind == "execution-denied":
             call.is_search = False
         else:
@@ -262,34 +214,20 @@ class _MessageReader:
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
         """Set the output of a call; of OpenAI's hosted search it is an action with sources."""
-        action = output.get("action") if isinstance(output, dict) else None
+        action = records.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
             return
         call.remedy = _REMEDY
         call.is_search = action.get("type") == "search"
         if call.is_search and isinstance(sources := output.get("sources"), list):
-            call.output = [_read_source(one, f"{at}/output/sources/{index}") for index, one in enumerate(sources)]
+            call.output = [read_source(*one) for one in records.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
         """Report the pages that a message cites; if it has no call, a provider searched for it."""
         if not self._cited:
             return
-        if not self._calls:
-            self.conversation.call(ToolCall("web_search", at, is_search=True, remedy=_REMEDY))
+        if not self._made:
+            self.call(ToolCall("web_search", at, is_search=True, remedy=_REMEDY))
         if self.source.citations:
-            self.conversation.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])
-
-
-def _invocation_id(part: Any) -> str | None:
-    held = part.get("toolInvocation") if isinstance(part, dict) else None
-    call_id = held.get("toolCallId") if isinstance(held, dict) else None
-    return call_id if isinstance(call_id, str) else None
-
-
-def _read_source(source: Any, at: str) -> dict[str, Any]:
-    """Return a source of OpenAI's search: a URL, or the name of an interface (weather, sports) that answered."""
-    found = expect_object(source, at)
-    if found.get("url") is None and found.get("name"):
-        return {"title": expect_text(found["name"], f"{at}/name"), "type": found.get("type")}
-    return {"url": expect_text(found.get("url"), f"{at}/url")}
+            self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])

@@ -7,7 +7,6 @@ Vercel AI SDK.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -15,10 +14,9 @@ import orjson
 
 from goodgain.files.json_text import NotJSONError, loads
 
-__all__ = ["Assembled", "assemble_events", "assemble_stream"]
-
 Event = dict[str, Any]
 
+_CHUNK = "chat.completion.chunk"
 #: Fields of pieces that are whole in each piece; other texts go on from piece to piece.
 _WHOLE_TEXTS = {"role", "id", "type", "name"}
 _RESPONSE_ENDS = {"response.completed", "response.incomplete", "response.failed"}
@@ -42,15 +40,10 @@ class Assembled(NamedTuple):
 
 def assemble_stream(text: str) -> Assembled | None:
     """Return the answer in the text of a stream; None if it is not one, or of an unknown vendor, or damaged."""
-    events = list(_parse_events(text))
-    if None in events:
-        return None
-    assembled = assemble_events([event for event in events if event is not None])
-    return assembled and assembled._replace(is_whole=assembled.is_whole or _has_done(text))
-
-
-def _has_done(text: str) -> bool:
-    return text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
+    events = _parse_events(text)
+    assembled = assemble_events(events) if events is not None else None
+    has_end = text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
+    return assembled and assembled._replace(is_whole=assembled.is_whole or has_end)
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
@@ -69,29 +62,25 @@ def assemble_events(events: list[Event]) -> Assembled | None:
     return None
 
 
-_CHUNK = "chat.completion.chunk"
-
-
-def _parse_events(text: str) -> Iterator[Event | None]:
-    """Yield the object in each event's data; None for data that is neither an object nor the mark of the end."""
-    waiting: list[str] = []
+def _parse_events(text: str) -> list[Event] | None:
+    """Return the object in each event's data; None if some data is neither an object nor the mark of the end."""
+    events: list[Event] = []
+    waiting: list[str] = []  # data on several lines, up to the blank line behind it
     for line in [*text.splitlines(), ""]:
-        if line.startswith("data:"):
-            data = line[5:].strip()
-            if data in ("[DONE]", ""):
-                continue
+        data = line[5:].strip() if line.startswith("data:") else ""
+        if data and data != "[DONE]":
             waiting.append(data)
-            value = _parse_object("\n".join(waiting)) if len(waiting) == 1 else None
-        elif waiting and not line.strip():
-            value = _parse_object("\n".join(waiting))  # data on several lines
-            if value is None:
-                yield None
-            waiting = [] if value is None else waiting
-        else:
+            if len(waiting) > 1:
+                continue
+        elif not waiting or line.strip():
             continue
-        if value is not None:
-            yield value
+        event = _parse_object("\n".join(waiting))
+        if event is not None:
+            events.append(event)
             waiting = []
+        elif not line.strip():
+            return None
+    return events
 
 
 def _parse_object(text: str) -> Event | None:
@@ -160,7 +149,7 @@ def _name_answers(events: list[Event]) -> list[str]:
     Groq's agents give each chunk an id of its own, and the last one of each answer the same.
     """
     ids = [str(event.get("id")) for event in events]
-    ends = [_is_end(event) for event in events]
+    ends = [any(choice.get("finish_reason") for choice in _list_objects(event, "choices")) for event in events]
     counts = Counter(ids)
     if any(counts[name] > 1 and not end for name, end in zip(ids, ends, strict=True)):
         return ids
@@ -170,9 +159,16 @@ def _name_answers(events: list[Event]) -> list[str]:
     ]
 
 
-def _is_end(event: Event) -> bool:
-    choices = event.get("choices")
-    return isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices)
+def _list_objects(holder: Event, key: str) -> list[Event]:
+    """Return the objects in the list under a key."""
+    members = holder.get(key)
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+
+
+def _get_object(holder: Event, key: str) -> Event:
+    """Return the object under a key; an empty one where there is none."""
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _assemble_chat(events: list[Event]) -> Assembled | None:
@@ -182,11 +178,9 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
         answer = answers.setdefault(name, {"message": _Pieces(), "finish_reason": None, "usage": None})
         answer["model"] = event.get("model") or answer.get("model")
         answer["usage"] = event.get("usage") or answer["usage"]
-        choices = event.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                if isinstance(choice.get("delta"), dict):
-                    answer["message"].add(choice["delta"])
+        for choice in _list_objects(event, "choices"):
+            if choice.get("index", 0) == 0:
+                answer["message"].add(_get_object(choice, "delta"))
                 answer["finish_reason"] = choice.get("finish_reason") or answer["finish_reason"]
     whole = all(answer["finish_reason"] for answer in answers.values())
     for answer in answers.values():
@@ -194,8 +188,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
     first = next(iter(answers.values()))
     if len(answers) > 1:
         messages = [
-            {**answer["message"], **({"usage": answer["usage"]} if answer["usage"] else {})}
-            for answer in answers.values()
+            answer["message"] | ({"usage": answer["usage"]} if answer["usage"] else {}) for answer in answers.values()
         ]
         return Assembled({"model": first["model"], "messages": messages}, whole)
     choice = {"index": 0, "message": first["message"], "finish_reason": first["finish_reason"]}
@@ -232,9 +225,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
     arguments: dict[int, list[str]] = {}
     ended = 0
     for event in events:
-        kind, index = event.get("type"), event.get("index")
-        piece = event.get("delta")
-        delta: Event = piece if isinstance(piece, dict) else {}
+        kind, index, delta = event.get("type"), event.get("index"), _get_object(event, "delta")
         if kind == "message_start" and isinstance(event.get("message"), dict):
             blocks, arguments = {}, {}
             messages.append({**event["message"], "content": (blocks, arguments)})
@@ -285,13 +276,10 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
     seen: set[tuple[str, bytes]] = set()
     for event in events:
         whole.update({key: value for key, value in event.items() if key != "candidates"})
-        found = event.get("candidates")
-        first = found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
-        content = first.get("content")
-        if isinstance(content, dict) and isinstance(content.get("parts"), list):
-            parts += content["parts"]
-        metadata = first.get("groundingMetadata")
-        for key, values in metadata.items() if isinstance(metadata, dict) else ():
+        first = next(iter(_list_objects(event, "candidates")), {})
+        found = _get_object(first, "content").get("parts")
+        parts += found if isinstance(found, list) else []
+        for key, values in _get_object(first, "groundingMetadata").items():
             for value in values if isinstance(values, list) else ():
                 if (mark := (key, orjson.dumps(value))) not in seen:
                     seen.add(mark)

@@ -9,8 +9,6 @@ from typing import Any
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import JSON_LINES
 
-__all__ = ["HEAD_SIZE", "MAX_HEAD", "FileHead"]
-
 #: Bytes looked at to recognise a format: enough for a system prompt and the first messages behind it. Of a longer text
 #: (a pasted document, a screenshot) only so many count. The last is the most that is looked at.
 HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
@@ -18,8 +16,7 @@ HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
 _MAX_DEPTH = 1000
 #: Strings (also one that the end of the head cuts off), brackets and commas: all that closing cut JSON needs. The
 #: possessive `++` and `*+` keep the search linear on hostile text.
-_JSON_TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: Files that do not hold text, by their first bytes; they are named in the error.
 _BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
@@ -90,7 +87,7 @@ class FileHead:
         """Whether a record stands whole, and how many bytes count."""
         stands, counted = False, len(self.raw)
         opened: list[bytes] = []
-        for token in _STRINGS_AND_BRACKETS.finditer(self.raw):
+        for token in _JSON_TOKENS.finditer(self.raw):
             sign = token[0][:1]
             if sign == b'"':
                 counted -= max(0, token.end() - token.start() - _COUNTED_OF_TEXT)
@@ -98,7 +95,7 @@ class FileHead:
                 opened.append(sign)
                 if len(opened) > _MAX_DEPTH:
                     return True, HEAD_SIZE
-            elif opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
+            elif sign != b"," and opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
                 stands = True
         return stands, counted
 
@@ -209,23 +206,22 @@ def _parse_prefix(raw: bytes, *, whole: bool) -> Any:
     except NotJSONError:
         if whole:
             return None
-    text = raw.decode("utf-8", "ignore")
-    closing: list[str] = []
+    closing: list[bytes] = []
     # The last place at which the text can end, and the brackets that were closed behind it.
     cut = 0
-    closed: list[str] = []
-    for mark in _JSON_TOKENS.finditer(text):
-        sign = mark.group()
-        if sign in "{[":
-            closing.append("}" if sign == "{" else "]")
+    closed: list[bytes] = []
+    for mark in _JSON_TOKENS.finditer(raw):
+        sign = mark[0]
+        if sign in b"{[":
+            closing.append(b"}" if sign == b"{" else b"]")
             cut, closed = mark.end(), []
-        elif sign in "}]":
+        elif sign in b"}]":
             if not closing or closing.pop() != sign:
                 return None
             closed.append(sign)
-        elif sign == ",":
+        elif sign == b",":
             cut, closed = mark.start(), []
     try:
-        return loads(text[:cut] + "".join([*closed, *reversed(closing)]))
+        return loads(b"".join([raw[:cut], *closed, *reversed(closing)]))
     except NotJSONError:
         return None

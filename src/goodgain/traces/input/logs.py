@@ -1,4 +1,7 @@
-"""The logs in a file: the file itself, each file of a zip archive, or the answer that a stream of events makes."""
+"""Opens the logs in a file: the file itself, each file of a zip archive, or the answer that a stream of events makes.
+
+Everything that reads a log goes through this door, which bounds what a file may unpack to.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,45 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import orjson
 import zstandard
 
 from goodgain.errors import InputError
-from goodgain.files.opening import COMPRESSED, ZstdReader, compression_of, open_stream
+from goodgain.files.opening import (
+    COMPRESSED,
+    JSON_LINES,
+    ZstdReader,
+    as_text,
+    compression_of,
+    open_stream,
+    plain_name,
+    read_bytes,
+)
+from goodgain.files.table_reading import read_container
 from goodgain.traces.input.event_streams import assemble_stream
-from goodgain.traces.input.file_head import FileHead
-from goodgain.traces.input.sources import ENDINGS, ZIP_ZSTD, Opener, read_at_most, read_head, read_member
+from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 
-__all__ = ["Log", "find_logs"]
+#: Opens the bytes of a log, which may stand in an archive.
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
-#: A stream of events, or a compressed file in an archive, is held in memory, so that it may not be larger; the logs in
-#: an archive may unpack to 1 GiB, or to this many times the size of the archive.
-_MAX_STREAM, _MAX_UNPACKED, _MAX_TIMES = 256 << 20, 1 << 30, 100
-_MAX_MEMBERS = 1_000_000
-#: The folder in which macOS keeps what it knows of the files in an archive.
-_MACOS = "__MACOSX/"
+#: How the names of files of traces end, before `.gz` and `.zst`.
+ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
+#: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
+_PARQUET, _HEAD_ROWS = b"PAR1", 200
+#: A file is read in pieces of this size.
+_PIECE = 1 << 20
+#: What is held in memory may not be larger: a stream of events, or a file in an archive that is read at once.
+_MAX_STREAM = 256 << 20
+#: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
+_MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
+#: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
+_ZIP_ZSTD, _ZIP_HEADER = 93, 30
 #: What zipfile raises for damaged, encrypted and unknown content.
 _ARCHIVE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError, ValueError),
@@ -55,52 +74,95 @@ class Log(NamedTuple):
     ends: bool = True
 
 
+def base_name(path: Path) -> str:
+    """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
+    name = plain_name(as_text(path.name))
+    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)] or name
+
+
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
     """Yield what opens each log in a file. An archive that a format claims as a whole is one log.
 
     Raises:
-        InputError: the file cannot be read, or is an archive that is damaged, holds no log or too many. What is yielded
+        InputError: the file cannot be read, or is an archive that is damaged, holds no log or too much. What is yielded
             raises it for a single log.
     """
     head = read_head(path)
-    if head.kind == "zip" and not is_claimed(head):
-        yield from _find_in_archive(path)
-    else:
+    if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(open_stream, path)))
-
-
-def _assemble(log: Log) -> Log:
-    """Return a log with the answer that a stream of events makes; other logs are returned as they are."""
-    if log.head.kind != "events":
-        return log
-    with log.open() as file:
-        content = read_at_most(file, _MAX_STREAM + 1)
-    if len(content) > _MAX_STREAM:
-        raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write an answer a file")
-    assembled = assemble_stream(content.decode("utf-8", "replace"))
-    if assembled is None:
-        return log
-    whole = orjson.dumps(assembled.value)
-    return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
-
-
-def _find_in_archive(path: Path) -> Iterator[Callable[[], Log]]:
-    """Yield what opens each log in a zip archive, in the order of their names: the files that a folder is searched for."""
-    with _explain_errors(path), zipfile.ZipFile(path) as archive:
-        infos = [info for info in archive.infolist() if _is_log(info)]
+        return
+    with _open_archive(path, _is_log) as (archive, infos):
         if not infos:
             raise InputError(
                 f"{path}: the archive holds no file that ends in {', '.join((*ENDINGS, *COMPRESSED))}; unpack it, and "
                 "name the files"
             )
-        total = sum(info.file_size for info in infos)
-        if len(infos) > _MAX_MEMBERS or total > max(_MAX_UNPACKED, _MAX_TIMES * path.stat().st_size):
-            raise InputError(
-                f"{path}: the archive holds {len(infos):,} logs of {total >> 20:,} MiB in all, more than {_MAX_MEMBERS:,} or "
-                f"over {_MAX_TIMES} times its size, as hostile files do; if it is meant so, unpack it, and read its files"
-            )
-        for info in sorted(infos, key=lambda info: info.filename):
+        for info in infos:
             yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
+
+
+def read_at_most(file: IO[bytes], most: int) -> bytes:
+    """Read a file, or its first bytes, in pieces: some readers of compressed data first make room for all that is asked."""
+    content = bytearray()
+    while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
+        content += piece
+    return bytes(content)
+
+
+def read_head(path: Path, opener: Opener | None = None) -> FileHead:
+    """Read the beginning of a file, until it is enough; `opener` opens it where it stands in an archive."""
+    name, size = plain_name(path.name), HEAD_SIZE
+    with open_stream(path) if opener is None else opener() as file:
+        raw = read_at_most(file, size + 1)
+        if raw.startswith(_PARQUET):
+            return FileHead(path.name, raw[:size], whole=False, rows=read_rows(path, _HEAD_ROWS))
+        while True:
+            head = FileHead(name, raw[:size], whole=len(raw) <= size)
+            if head.whole or size >= MAX_HEAD or head.is_enough:
+                break
+            size *= 2
+            raw += read_at_most(file, size + 1 - len(raw))
+        # One line so far, of which the name does not say whether it is a record or the file.
+        if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
+            further = raw + read_at_most(file, MAX_HEAD - len(raw))
+            if FileHead(name, further, whole=False).kind == "jsonl":
+                head = FileHead(name, head.raw, whole=False, in_lines=True)
+    return head
+
+
+def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
+    """Read the rows of a Parquet file as objects: all of them, or the first `count`."""
+    return read_container(read_bytes(path), path, "parquet", rows=count).to_dicts()
+
+
+@contextmanager
+def _open_archive(
+    path: Path, is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
+    """Open a zip archive, with its files of the names wanted, in the order of their names."""
+    with _explain_errors(path), zipfile.ZipFile(path) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir() and is_wanted(info.filename)]
+        total = sum(info.file_size for info in infos)
+        if total > max(_MAX_UNPACKED, _MAX_TIMES * path.stat().st_size):
+            raise InputError(
+                f"{path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, as hostile files do; if it is "
+                "meant so, unpack it, and read its files"
+            )
+        yield archive, sorted(infos, key=lambda info: info.filename)
+
+
+def read_archive(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the content of each file in an archive whose name ends so, in the order of names."""
+    with _open_archive(path, lambda name: name.endswith(ending)) as (archive, infos):
+        for info in infos:
+            yield info.filename, _read_member(archive, info)
+
+
+def _is_log(name: str) -> bool:
+    """Return whether a file in an archive may be a log, by its name: macOS keeps notes of its own beside them."""
+    hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
+    return not hidden and name.lower().endswith((*ENDINGS, *COMPRESSED))
 
 
 def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Log:
@@ -111,18 +173,12 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
     return _assemble(Log(path, head, opener))
 
 
-def _is_log(info: zipfile.ZipInfo) -> bool:
-    name = info.filename
-    hidden = name.startswith(_MACOS) or name.rpartition("/")[2].startswith(".")
-    return not info.is_dir() and not hidden and name.lower().endswith((*ENDINGS, *COMPRESSED))
-
-
 @contextmanager
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
     """Open a file in an archive, decompressed: by the archive's own method, and `.gz` or `.zst` inside."""
     with _explain_errors(path):
         member: IO[bytes] = (
-            BytesIO(read_member(archive, info)) if info.compress_type == ZIP_ZSTD else archive.open(info)
+            BytesIO(_read_member(archive, info)) if info.compress_type == _ZIP_ZSTD else archive.open(info)
         )
         with BufferedReader(member) as file:  # type: ignore[type-var]  # streams in all but their declared type
             kind = compression_of(file.peek(4))
@@ -141,5 +197,43 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
 def _explain_errors(path: Path) -> Iterator[None]:
     try:
         yield
+    except InputError:
+        raise
     except _ARCHIVE_ERRORS as error:
         raise InputError(f"{path}: cannot be read from its archive ({error}); write the archive again") from None
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
+    if info.file_size > _MAX_STREAM:
+        raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
+    if info.compress_type != _ZIP_ZSTD or archive.fp is None:
+        return archive.read(info)
+    archive.fp.seek(info.header_offset)
+    header = archive.fp.read(_ZIP_HEADER)
+    if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
+        raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
+    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which stand between header and data.
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    archive.fp.seek(lengths, 1)
+    packed = archive.fp.read(info.compress_size)
+    with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+        content = stream.read(info.file_size + 1)  # at most one byte more than the archive says: a bomb stops there
+    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{info.filename} is damaged")
+    return content
+
+
+def _assemble(log: Log) -> Log:
+    """Return a log, of a stream of events the answer that they make."""
+    if log.head.kind != "events":
+        return log
+    with log.open() as file:
+        content = read_at_most(file, _MAX_STREAM + 1)
+    if len(content) > _MAX_STREAM:
+        raise InputError(f"{log.path}: the stream of events is larger than 256 MiB; write an answer a file")
+    assembled = assemble_stream(content.decode("utf-8", "replace"))
+    if assembled is None:
+        return log
+    whole = orjson.dumps(assembled.value)
+    return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)

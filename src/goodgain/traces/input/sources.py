@@ -2,129 +2,31 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
-
-import zstandard
+from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.files.containers import read_container
-from goodgain.files.content import read_bytes
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import JSON_LINES, as_text, compression, open_stream, plain_name
-from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
+from goodgain.files.opening import compression, open_stream
+from goodgain.traces.expected_values import format_place
+from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.logs import Opener, base_name, read_archive, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
-from goodgain.traces.summary import Summary
+from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool
 
-__all__ = ["ENDINGS", "ZIP_ZSTD", "Opener", "Source", "base_name", "read_at_most", "read_head", "read_member"]
-
-#: Opens the bytes of a log, which may stand in an archive.
-Opener = Callable[[], AbstractContextManager[IO[bytes]]]
-
-#: How the names of files of traces end, before `.gz` and `.zst`.
-ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
-#: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
-PARQUET, _HEAD_ROWS = b"PAR1", 200
-#: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
-ZIP_ZSTD, _ZIP_HEADER = 93, 30
-#: No document may be larger, and no line, text or member of an archive: hostile input must not fill the memory.
+#: No document may be larger, and no line or text: hostile input must not fill the memory.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
-_PIECE = 1 << 20
-#: What the members of an archive may unpack to in all, as a multiple of its size; 1 GiB is allowed to any archive.
-_MAX_TIMES = 100
 #: A file with more lists and objects than these, and more than one for so many bytes, is not a log: `[{},{},{},...`
 #: takes 60 times its size in memory, and the densest logs, those with log probabilities, have one for 20 bytes.
 _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
 #: Shorter lines of a file that is not compressed are not counted: what they take in memory is bounded by what is on the disk.
 _COUNTED = 1 << 20
-#: Fields that never hold a call, a result or an answer, in any format: they may be there without being understood.
-_METADATA_FIELDS = {
-    *("id", "_id", "uuid", "message_id", "parent_id", "tracking_id", "session_id", "thread_id", "run_id", "turn_id"),
-    *("name", "_name", "model", "model_name", "provider", "author", "sender", "recipient", "agent", "version", "index"),
-    *("status", "finish_reason", "stop_reason", "stop_sequence", "stop_details", "end_turn", "weight", "train"),
-    *("timestamp", "time", "date", "createdAt", "created_at", "created", "updated_at", "start_time", "end_time"),
-    *("metadata", "_meta", "meta", "extra", "extras", "usage", "usage_metadata", "metrics", "logprobs", "cost"),
-    *("latency", "duration", "timing", "tokens", "token_ids", "prompt_token_ids", "token_count", "feedback", "tags"),
-    *("cache_control", "response_metadata", "context_management", "container"),
-}
 #: At most so many things that are not understood are kept of one trace: hostile input must not fill the memory.
 _MAX_UNKNOWN = 1000
-
-
-def base_name(path: Path) -> str:
-    """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
-    name = plain_name(as_text(path.name))
-    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
-    return name[: len(name) - len(ending)] or name
-
-
-def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """Read a file, or its first bytes, in pieces: some readers of compressed data first make room for all that is asked."""
-    content = bytearray()
-    while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
-        content += piece
-    return bytes(content)
-
-
-def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read the beginning of a file, until it is enough; `opener` opens it where it does not stand at its path."""
-    name, size = plain_name(path.name), HEAD_SIZE
-    with open_stream(path) if opener is None else opener() as file:
-        raw = read_at_most(file, size + 1)
-        if raw.startswith(PARQUET):
-            return FileHead(path.name, raw[:size], whole=False, rows=_read_rows(path, _HEAD_ROWS))
-        while True:
-            head = FileHead(name, raw[:size], whole=len(raw) <= size)
-            if head.whole or size >= MAX_HEAD or head.is_enough:
-                break
-            size *= 2
-            raw += read_at_most(file, size + 1 - len(raw))
-        # One line so far, of which the name does not say whether it is a record or the file.
-        if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
-            further = raw + read_at_most(file, MAX_HEAD - len(raw))
-            if FileHead(name, further, whole=False).kind == "jsonl":
-                head = FileHead(name, head.raw, whole=False, in_lines=True)
-    return head
-
-
-def _read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet file as objects: all of them, or the first `count`."""
-    return read_container(read_bytes(path), path, "parquet", rows=count).to_dicts()
-
-
-def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Read a file in an archive, also one compressed with Zstandard, which zipfile reads only from Python 3.14 on."""
-    if info.file_size > _MAX_BYTES:
-        raise InputError(f"{archive.filename}: {info.filename} in it is larger than 1 GiB; split the log")
-    if info.compress_type != ZIP_ZSTD or archive.fp is None:
-        return archive.read(info)
-    archive.fp.seek(info.header_offset)
-    header = archive.fp.read(_ZIP_HEADER)
-    if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
-        raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
-    # Bytes 26 to 29 hold the lengths of the name and of the extra field, which stand between header and data.
-    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-    archive.fp.seek(lengths, 1)
-    packed = archive.fp.read(info.compress_size)
-    with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-        content = stream.read(info.file_size + 1)  # at most one byte more than the archive says: a bomb stops there
-    if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
-        raise zipfile.BadZipFile(f"{info.filename} is damaged")
-    return content
-
-
-def _is_only_text(value: Any) -> bool:
-    """Return whether a value is a list of text parts only."""
-    return isinstance(value, list) and all(
-        isinstance(part, dict) and part.get("type") in ("text", "step-start") for part in value
-    )
 
 
 class Source:
@@ -180,7 +82,7 @@ class Source:
             yield from self._read_lines()
             return
         if self.head.kind == "table":
-            yield _read_rows(self.path), f"{self.path}, its rows as a list, at "
+            yield read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
         at = f"{self.path}, at "
         try:
@@ -250,25 +152,11 @@ class Source:
 
     def read_members(self) -> Iterator[tuple[Any, str]]:
         """Yield the value of each JSON file in an archive with the file's name, in the order of names."""
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                members = [info for info in archive.infolist() if info.filename.endswith(".json")]
-                total = sum(info.file_size for info in members)
-                if total > max(_MAX_BYTES, _MAX_TIMES * self.path.stat().st_size):
-                    raise InputError(
-                        f"{self.path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, as hostile files do; "
-                        "if it is meant so, convert it to JSON"
-                    )
-                for info in sorted(members, key=lambda info: info.filename):
-                    if info.file_size > _MAX_PIECE:
-                        raise InputError(f"{self.path}: {info.filename} in it is larger than 256 MiB; split the log")
-                    yield loads(read_member(archive, info)), info.filename
-        except NotJSONError as error:
-            raise InputError(f"{self.path}: a file in the archive is not JSON ({error}); write the log again") from None
-        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError) as error:
-            raise InputError(
-                f"{self.path}: the archive cannot be read ({error}); write the log again, or convert it to JSON"
-            ) from None
+        for name, content in read_archive(self.path, ".json"):
+            try:
+                yield loads(content), name
+            except NotJSONError as error:
+                raise InputError(f"{self.path}: {name} in it is not JSON ({error}); write the log again") from None
 
     def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
@@ -327,31 +215,6 @@ class Source:
         """
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
-
-    def check_fields(
-        self, item: dict[str, Any], known: set[str], at: str, *, of: str, expected: str, needs: str | None = None
-    ) -> None:
-        """Record the fields of an item that the format does not know and that could hold a call, result or answer.
-
-        These are unknown fields with a list or an object in them that is more than text; in an item that lacks its
-        content (`needs`), also those with text.
-
-        Args:
-            item: the message, step or response.
-            known: the fields the format has there.
-            at: the place of the item.
-            of: what the item is, in words.
-            expected: where the format has calls, results and text.
-            needs: the field that holds the content.
-        """
-        if known.issuperset(item) and (needs is None or needs in item):
-            return
-        lacks = needs is not None and item.get(needs) is None
-        for key, value in item.items():
-            if key in known or key in _METADATA_FIELDS:
-                continue
-            if value and isinstance(value, (list, dict, str) if lacks else (list, dict)) and not _is_only_text(value):
-                self.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
         """Return what was not understood since the last call, which belongs to the trace just read."""

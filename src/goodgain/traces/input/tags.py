@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Span", "TaggedText", "Tags"]
-
-
 #: A tag that begins something, and the tag that ends it: `<search>` and `</search>`.
 Tags = tuple[str, str]
 

@@ -10,25 +10,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.results import check_results_name
+from goodgain.files.results import check_results_name, read_results
 from goodgain.files.writing import Outputs, temporary_folder
-from goodgain.traces.output.batches import BatchConverter, ConvertedBatch, Deduplicate, read_earlier
+from goodgain.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputWriter
 from goodgain.traces.output.runs import NormaliseUrl
-from goodgain.traces.output.writing import PLACEHOLDER, OutputWriter
-from goodgain.traces.reading.naming import QueryNames
-from goodgain.traces.reading.options import ReadOptions
-from goodgain.traces.reading.pieces import Paths, find_trace_files
+from goodgain.traces.reading.query_ids import QueryNames
 from goodgain.traces.reading.query_joining import Question, read_earlier_queries, read_query_ids
-from goodgain.traces.reading.traces import Progress, join_names, read_batches
-from goodgain.traces.summary import Summary
-
-__all__ = ["Conversion", "convert_traces"]
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading.trace_files import Paths, find_trace_files
+from goodgain.traces.reading.trace_reading import Progress, read_batches
+from goodgain.traces.reading_summary import Summary
 
 
 class Conversion(NamedTuple):
@@ -38,7 +36,7 @@ class Conversion(NamedTuple):
         runs: the run of each system, by the system's name.
         results: the file of the results, if one was asked for.
         rows: rows written to runs.
-        deduplicated: queries whose documents were found by deduplication, as their results have no ids.
+        deduplicated: queries whose documents were found by deduplication: their results lack ids, or it was asked for all.
         summary: what was read.
     """
 
@@ -91,9 +89,8 @@ def convert_traces(
             another output; or a file cannot be written. No file is left behind, and those that stood there stay as
             they were.
     """
-    out, wanted = Path(output), Path(results) if results is not None else None
-    spent = Path(costs) if costs is not None else None
-    asked = Path(queries) if queries is not None else None
+    out = Path(output)
+    wanted, spent, asked = (None if path is None else Path(path) for path in (results, costs, queries))
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError(
@@ -106,8 +103,8 @@ def convert_traces(
     # Which queries of several runs are the same, and so which results, is known when all traces are read.
     postpone = PLACEHOLDER in out.name or system is not None or bool(known) or earlier_queries is not None
     converter = BatchConverter(
-        deduplicate, deduplicate_all, normalise_url, out, wanted, spent, asked is not None, system, postpone,
-        read_earlier(known),
+        deduplicate, deduplicate_all, normalise_url, out, wanted, spent is not None, asked is not None, system, postpone,
+        _read_earlier(known),
     )  # fmt: skip
     summary, names = Summary(), _name_earlier(converter.earlier, earlier_queries)
     summary.earlier_by_id = bool(known) and earlier_queries is None
@@ -115,21 +112,37 @@ def convert_traces(
         writer = OutputWriter(stack, out, wanted, spent, asked, system, outputs)
         if postpone:
             writer.spool = stack.enter_context(temporary_folder())
-        # Closed also after an error: its processes end before the files are removed.
-        first = converter.without_earlier()
+        # The earlier results may be large: other processes do without. Closed also after an error: the processes end
+        # before the files are removed.
+        first = replace(converter, earlier=None)
         with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
             for batch in batches:
                 writer.add(batch, summary)
-        joined = join_names(names, read, summary)
+        joined = names.join(read, summary)
         for rows in writer.read_postponed(joined):
             writer.add(converter.convert_rows(rows), summary)
-        for costs_rows in writer.read_postponed_costs(joined):
-            writer.add(ConvertedBatch([], costs=converter.encode_costs(costs_rows)), summary)
-        writer.write_queries(asked, joined)
+        if spent is not None:
+            writer.write_costs(spent, joined)
+        if asked is not None:
+            writer.write_queries(asked, joined)
         writer.check_system(summary)
     summary.give_notices()
-    writer.give_notices(deduplicated=deduplicate is not None)
+    writer.give_notices(deduplication_asked=deduplicate_all)
     return Conversion(writer.runs, wanted, writer.rows, writer.deduplicated, summary)
+
+
+def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
+    """Read the results of earlier conversions, with their documents; None if there are none."""
+    frames = []
+    for file in files:
+        frame = read_results(file)
+        if "document" not in frame.columns:
+            raise InputError(
+                f"{file}: its results have no documents; convert their logs again with results= (--results), which "
+                "writes them, or deduplicate the file (goodgain dedup)"
+            )
+        frames.append(frame.filter(pl.col("document").is_not_null()))
+    return pl.concat(frames, how="diagonal_relaxed") if frames else None
 
 
 def _name_earlier(earlier: pl.DataFrame | None, queries: Any) -> QueryNames:

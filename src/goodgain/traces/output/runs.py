@@ -14,9 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.results import open_results
 from goodgain.files.safe_text import check_name
 from goodgain.schema import EMPTY_DOC
-from goodgain.traces.summary import RunName
-
-__all__ = ["DEFAULT_TAG", "NormaliseUrl", "add_documents", "is_of_run", "list_runs", "name_results", "to_run"]
+from goodgain.traces.reading_summary import RunName
 
 #: The tag of a system that neither the log nor the caller names.
 DEFAULT_TAG = "goodgain"
@@ -136,25 +134,10 @@ def _select_columns(results: Any, *more: str) -> pl.DataFrame:
 
 def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Sort rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
-    rows = rows.with_columns(query=_number_names(rows["query_id"]))
-    keys = ("query", "iteration", "search", "rank")
-    # Rows from read_traces are in order: to check it is much cheaper than to sort.
-    after = pl.lit(True)
-    for name in reversed(keys):
-        step = pl.col(name).diff()
-        after = (step > 0) | ((step == 0) & after)
-    if not rows.select(after.all()).item():
-        rows = rows.sort(keys, maintain_order=True)
+    rows = rows.with_row_index("query").with_columns(pl.col("query").min().over("query_id").cast(pl.Int64))
+    rows = rows.sort("query", "iteration", "search", "rank", maintain_order=True)
     new = (pl.col("query").diff() != 0) | (pl.col("iteration").diff() != 0)
     return rows.with_columns(group=new.fill_null(True).cum_sum())
-
-
-def _number_names(names: pl.Series) -> pl.Series:
-    """Return a number for each name, growing in order of first appearance."""
-    runs = names.rle_id()
-    if names.filter((runs.diff() != 0).fill_null(True)).is_unique().all():
-        return runs  # all rows of each name are together
-    return names.to_frame("name").with_row_index("row").select(pl.col("row").min().over("name")).to_series()
 
 
 def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:

@@ -1,32 +1,48 @@
-"""The known formats.
+"""The known formats, and which of them a file is in; or what the file looks like, and why it is in none of them.
 
 A format is a module in the folder `formats`, or an object that the entry point group `goodgain.traces` names. It has
 `sniff(head) -> bool` and `read(source) -> Iterator[Trace]`. It may have `independent(head) -> bool` (whether each line
 of JSON Lines is a trace of its own, so that lines can be read in several processes), `ITERATION` (what an iteration
 is by default) and `find(directory) -> list[Path]` (the files to read, one a trace, of a directory that is of the format
 as a whole; empty if it is not).
+
+Near to a file in no format is one whose reader knows many of its keys, rare ones above all: the keys of a log are the
+words that its reader is written with, so they are taken from its source. What a reader says when it is tried is why not.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 import goodgain.traces.formats as folder
 from goodgain.errors import InputError
-from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.file_head import MAX_HEAD, FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
-
-__all__ = ["GROUP", "Format", "formats", "get_format"]
+from goodgain.traces.reading_summary import Summary
 
 GROUP = "goodgain.traces"
+#: A word in quotes, which can be a key or the name of a type in a log.
+_QUOTED_WORD = re.compile(r"[\"']([A-Za-z_][\w.-]{1,60})[\"']")
+#: Keys whose values are names of types, as telling as keys.
+_TYPE_KEYS = {"type", "role", "kind", "event", "object", "part_kind", "run_type"}
+#: How many formats are named, how deep keys are looked for, how many values are looked at, and how long a reason is.
+_NEAREST, _MAX_DEPTH, _MAX_VALUES, _LONGEST_REASON = 2, 6, 5_000, 160
 
 
 @dataclass(frozen=True)
@@ -50,23 +66,23 @@ def formats() -> dict[str, Format]:
     Raises:
         InputError: a plugin cannot be loaded, lacks a function, or has the name of another format.
     """
-    found = {}
+    known = {}
     for info in pkgutil.iter_modules(folder.__path__):
         module = importlib.import_module(f"{folder.__name__}.{info.name}")
-        found[info.name] = _make_format(info.name, module, is_plugin=False)
+        known[info.name] = _make_format(info.name, module, is_plugin=False)
     for point in entry_points(group=GROUP):
-        if point.name in found:
+        if point.name in known:
             raise InputError(
                 f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it"
             )
         try:
-            found[point.name] = _make_format(point.name, point.load(), is_plugin=True)
+            known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # whatever a foreign module raises while it is imported
             raise InputError(
                 f"plugin {point.value}: cannot be used as a trace format ({type(error).__name__}: {error}); "
                 "repair or uninstall it"
             ) from error
-    return found
+    return known
 
 
 def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
@@ -90,3 +106,115 @@ def get_format(name: str) -> Format:
     if name not in known:
         raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
     return known[name]
+
+
+def detect_format(path: Path, head: FileHead) -> Format:
+    """Return the one format that claims a file.
+
+    Raises:
+        InputError: no format claims it, or several do: a file read in the wrong format would give a wrong number.
+    """
+    known = formats()
+    claims = [trace_format for trace_format in known.values() if _is_claimed_by(trace_format, path, head)]
+    if len(claims) == 1:
+        return claims[0]
+    if claims:
+        names = " and ".join(trace_format.name for trace_format in claims)
+        raise InputError(f"{path}: could be {names}; say which with format=")
+    if not head.raw.strip():
+        raise InputError(f"{path}: is empty; give its format with format= ({', '.join(known)})")
+    if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
+        raise InputError(
+            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to find its format; name the format with "
+            f"format= (--format): {', '.join(known)}"
+        )
+    raise InputError(_describe_unclaimed(path, head, known))
+
+
+def is_claimed(name: str, head: FileHead) -> bool:
+    """Return whether a file is claimed by the format of a name or, for `auto`, by any."""
+    known = [*formats().values()] if name == "auto" else [get_format(name)]
+    return any(_is_claimed_by(trace_format, Path(head.name), head) for trace_format in known)
+
+
+def _is_claimed_by(trace_format: Format, path: Path, head: FileHead) -> bool:
+    """Return whether a format claims a file; an error of a plugin names the plugin."""
+    try:
+        return trace_format.sniff(head)
+    except Exception as error:
+        if not trace_format.is_plugin:
+            raise
+        raise InputError(
+            f"{path}: the plugin format {trace_format.name} failed to look at it ({type(error).__name__}: {error}); "
+            "say which format it is with format=, or repair or uninstall the plugin"
+        ) from error
+
+
+def _describe_unclaimed(path: Path, head: FileHead, known: dict[str, Format]) -> str:
+    """Return the error message for a file that no format claims."""
+    nearest = _find_nearest(head, known)
+    reasons = " and ".join(f"{trace_format.name} ({_explain(trace_format, path, head)})" for trace_format in nearest)
+    near = f"; the nearest {'are' if len(nearest) > 1 else 'is'} {reasons}" if nearest else ""
+    return (
+        f"{path}: is in no known trace format (it looks like {head.description}){near}; name its format with format= "
+        f"({', '.join(known)}), or write its searches in the format jsonl, which takes those of any agent"
+    )
+
+
+def _find_nearest(head: FileHead, known: dict[str, Format]) -> list[Format]:
+    """Return the formats that know most of the file's keys; a key counts less, the more formats know it."""
+    keys = set(_find_words(head.records))
+    words = {name: _read_vocabulary(trace_format) for name, trace_format in known.items()}
+    spread = Counter(word for vocabulary in words.values() for word in vocabulary)
+    scores = {name: sum(1 / spread[word] ** 2 for word in keys & vocabulary) for name, vocabulary in words.items()}
+    best = sorted(scores, key=lambda name: -scores[name])[:_NEAREST]
+    return [known[name] for name in best if scores[name] > 0]
+
+
+def _find_words(value: Any) -> Iterator[str]:
+    """Yield the keys in a value, and the names of types."""
+    todo = [(value, 0)]
+    for _ in range(_MAX_VALUES):
+        if not todo:
+            return
+        current, depth = todo.pop()
+        if isinstance(current, dict):
+            yield from current
+            yield from (name for key, name in current.items() if key in _TYPE_KEYS and isinstance(name, str))
+        if depth < _MAX_DEPTH and isinstance(current, (dict, list)):
+            inner = current.values() if isinstance(current, dict) else current
+            todo += [(member, depth + 1) for member in inner if isinstance(member, (dict, list))][:_MAX_VALUES]
+
+
+def _read_vocabulary(trace_format: Format) -> set[str]:
+    """Return the words in quotes that a format's module is written with."""
+    with suppress(OSError, TypeError, KeyError):  # a plugin may have no source
+        return set(_QUOTED_WORD.findall(inspect.getsource(sys.modules[trace_format.sniff.__module__])))
+    return set()
+
+
+def _explain(trace_format: Format, path: Path, head: FileHead) -> str:
+    """Return why a format does not claim a file: what its reader says of the file's beginning."""
+    content = head.raw
+    if head.kind == "jsonl":  # as much of the file as its head holds in whole values
+        content = b"\n".join(orjson.dumps(record) for record in head.records if record is not None)
+    elif head.kind == "json":
+        content = orjson.dumps(head.value)
+    whole = FileHead(head.name, content, whole=True)
+    source = Source(path, whole, Summary(), opener=lambda: nullcontext(BytesIO(content)))
+    try:
+        trace = next(trace_format.read(source), None)
+    except InputError as error:
+        reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
+        reason = reason.partition(", found an object with")[0]  # its keys stand in the message already
+        return " ".join(reason.split())[:_LONGEST_REASON]
+    except Exception:  # a plugin's own
+        if not trace_format.is_plugin:
+            raise
+        return "its reader failed"
+    unknown = (trace.unknown if trace else ()) + source.take_unknown()
+    if unknown:
+        return f"{unknown[0].what} is not understood"[:_LONGEST_REASON]
+    if trace is None or not any(step.calls for turn in trace.turns for step in turn.steps):
+        return "no call of a tool was found in it"
+    return f"its reader can read the beginning, but only its marks are missing: say format={trace_format.name!r} if it is one"

@@ -7,7 +7,6 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,28 +14,17 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks
 from goodgain.files.opening import make_path
-from goodgain.files.row_checks import cast_texts, check_rows, lacks
-from goodgain.files.row_origins import FrameRows, RowSource
-from goodgain.files.tables import read_frame, read_table
-from goodgain.traces.input.checks import format_place
-from goodgain.traces.input.sources import base_name
-from goodgain.traces.summary import RunName
-
-__all__ = [
-    "EARLIER",
-    "NamedQuery",
-    "QueryIds",
-    "QueryJoin",
-    "Question",
-    "join_queries",
-    "read_earlier_queries",
-    "read_query_ids",
-    "rename_queries",
-]
+from goodgain.files.table_reading import cast_texts, read_frame, read_table
+from goodgain.traces.expected_values import format_place
+from goodgain.traces.input.logs import base_name
+from goodgain.traces.reading_summary import RunName
 
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
+#: The ids that a table gives to queries: by the key of their question, or by the name of their log.
+QueryIds = Mapping[bytes | str, str]
 #: Stands for the system of queries that an earlier conversion wrote.
 EARLIER = RunName("the earlier queries")
 
@@ -110,18 +98,6 @@ class NamedQuery(NamedTuple):
         return self.source in ("path", "constant", "function", "table")
 
 
-@dataclass(frozen=True)
-class QueryIds:
-    """The ids that a table gives to queries, by the key of their question, and by their log."""
-
-    by_question: Mapping[bytes, str]
-    by_log: Mapping[str, str]
-
-    def find_log(self, names: Iterable[str | None]) -> str | None:
-        """Return the id of the log with these names; None where the table does not name it."""
-        return next((self.by_log[name] for name in names if name is not None and name in self.by_log), None)
-
-
 def read_query_ids(source: Any) -> QueryIds:
     """Read a table of query_id and text, or of query_id and log: a file .csv, .tsv, .jsonl, .parquet, or a data frame.
 
@@ -129,8 +105,8 @@ def read_query_ids(source: Any) -> QueryIds:
         InputError: the table cannot be read, lacks a column or a value, or gives two ids to one text or log.
     """
     frame, rows = _read_frame(source, "query_ids=")
-    by = {name: dict[Any, str]() for name in ("text", "log")}
-    given = [name for name in by if name in frame.columns]
+    ids: dict[bytes | str, str] = {}
+    given = [name for name in ("text", "log") if name in frame.columns]
     if "query_id" not in frame.columns or not given:
         raise InputError(
             f"{rows.label}: needs a header with query_id and text, or query_id and log; it has {', '.join(frame.columns) or 'none'}"
@@ -146,10 +122,10 @@ def read_query_ids(source: Any) -> QueryIds:
             if value is None:
                 continue
             # q1.json names the log q1, whose file the reader knows without its ending.
-            keys = {Question.of(value).key} if name == "text" else {value, base_name(Path(value))}
-            if any(by[name].setdefault(key, query_id) != query_id for key in keys):
+            keys: set[bytes | str] = {Question.of(value).key} if name == "text" else {value, base_name(Path(value))}
+            if any(ids.setdefault(key, query_id) != query_id for key in keys):
                 raise InputError(f"{rows.locate(row)}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
-    return QueryIds(by["text"], by["log"])
+    return ids
 
 
 def read_earlier_queries(source: Any) -> dict[str, Question]:

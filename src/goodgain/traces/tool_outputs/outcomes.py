@@ -1,25 +1,17 @@
-"""Recognises texts that report a failed search, and texts that report a search without results."""
+"""Recognises what reports a failed search or one without results: texts, and objects with an error or a count."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
-__all__ = ["is_failure", "is_not_recorded", "is_nothing_found", "strip_heading"]
+from goodgain.traces.expected_values import as_number
+from goodgain.traces.tool_outputs.result_objects import normalise_keys
 
 #: The beginnings of texts of failed searches, as agents' frameworks and MCP servers write them.
 _FAILURES = (
-    "[Search] ",
-    "Error executing",
-    "Error: ",
-    "Error invoking",
-    "Error calling",
-    "Error during",
-    "Error while",
-    "Error in tool",
-    "An error occurred",
-    "ToolException",
-    "Tool error",
-    "Traceback (most recent call last)",
+    *("[Search] ", "Error executing", "Error: ", "Error invoking", "Error calling", "Error during", "Error while"),
+    *("Error in tool", "An error occurred", "ToolException", "Tool error", "Traceback (most recent call last)"),
     "Web search error: ",
 )
 #: Texts that go on with a model's prose, where a list of results should stand: Gemini CLI without `Sources:`.
@@ -47,6 +39,18 @@ _NOTHING = re.compile(
 _MAX_LENGTH = 1000
 #: The query in such a sentence, which may hold a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
+#: Keys that say how many results there are.
+_COUNTS = {
+    *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
+    *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),
+}
+#: What Google, Bing and Brave return, who leave out the list where nothing was found: a key, its value, another key that
+#: is there, and the list.
+_WITHOUT_LIST = (
+    ("kind", "customsearch#search", "queries", "items"),
+    ("_type", "SearchResponse", "queryContext", "webPages"),
+    ("type", "search", "query", "web"),
+)
 
 
 def is_failure(text: str) -> bool:
@@ -72,3 +76,18 @@ def strip_heading(text: str) -> str:
     """Return a text without the heading that repeats the query, which may have any form."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
+
+
+def has_error(item: dict[str, Any]) -> bool:
+    """Return whether an object reports an error."""
+    names = ("error", "errormessage", "errorcode")
+    return any(name in names and item[key] for key, name in normalise_keys(tuple(item)))
+
+
+def counts_nothing(item: dict[str, Any]) -> bool:
+    """Return whether an object says that there are 0 results, or is an answer that lacks its list for that reason."""
+    if any(isinstance(value, list) and value for value in item.values()):
+        return False
+    if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
+        return True
+    return any(name in _COUNTS and as_number(item[key]) == 0 for key, name in normalise_keys(tuple(item)))

@@ -10,29 +10,39 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
-from goodgain.traces.input.checks import as_number, describe, format_place
+from goodgain.traces.expected_values import as_number, describe, format_place
 from goodgain.traces.model import Result, Status
-from goodgain.traces.tool_outputs.key_names import make_key_plan
 from goodgain.traces.tool_outputs.layouts import LAYOUTS
-from goodgain.traces.tool_outputs.notations import NOTATIONS
-from goodgain.traces.tool_outputs.objects import has_identity, join_texts, read_object, read_objects
-from goodgain.traces.tool_outputs.outcomes import is_failure, is_not_recorded, is_nothing_found, strip_heading
-from goodgain.traces.tool_outputs.plain_lists import decode_plain_list, remember_keys
-from goodgain.traces.tool_outputs.shapes import HIT_SHAPES, OBJECT_SHAPES
-from goodgain.traces.tool_outputs.unread import find_unread, find_unread_addresses
-from goodgain.traces.tool_outputs.wrappers import (
-    are_parts,
+from goodgain.traces.tool_outputs.outcomes import (
     counts_nothing,
+    has_error,
+    is_failure,
+    is_not_recorded,
+    is_nothing_found,
+    strip_heading,
+)
+from goodgain.traces.tool_outputs.overlooked_results import find_overlooked_addresses, find_overlooked_objects
+from goodgain.traces.tool_outputs.result_objects import (
+    has_identity,
+    join_texts,
+    make_key_plan,
+    read_object,
+    read_objects,
+)
+from goodgain.traces.tool_outputs.service_answers import (
+    HIT_SHAPES,
+    OBJECT_SHAPES,
+    are_parts,
     find_list,
     find_parallel_lists,
-    has_error,
     is_wrapper,
     unwrap_langchain,
 )
-
-__all__ = ["Outcome", "Parse", "looks_like_results", "read_output"]
+from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
 #: that it leaves to the readers here.
@@ -72,7 +82,10 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
         return found
     reader = _OutputReader(at, doc_type)
     outcome = reader.read_value(output, _MAX_DEPTH)
-    return reader.count_unread(outcome) if reader.unread else outcome
+    if not reader.unread:
+        return outcome
+    read = {name for result in outcome.results for name in (result.url, result.doc_id)}
+    return outcome._replace(unread=len(set(reader.unread) - read))
 
 
 def looks_like_results(output: Any, at: str) -> bool:
@@ -102,41 +115,28 @@ def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Out
         ) from error
     if members is None:
         return None
-    results = [
-        _set_rank(member, rank) if isinstance(member, Result) else
-        read_object({"doc_id": member} if isinstance(member, str) else member, rank, at, doc_type)
-        for rank, member in enumerate(members, start=1)
-        if isinstance(member, (Result, str, dict))
-    ]  # fmt: skip
-    if len(results) != len(members) or None in results:
-        raise InputError(
-            f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
-        )
-    return _make_outcome(result for result in results if result is not None)
+    results = []
+    for rank, member in enumerate(members, start=1):
+        item = {"doc_id": member} if isinstance(member, str) else member
+        result = read_object(item, rank, at, doc_type) if isinstance(item, dict) else None
+        if isinstance(item, Result):
+            result = replace(item, rank=rank)
+        if result is None:
+            raise InputError(
+                f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
+            )
+        results.append(result)
+    return Outcome("ok", tuple(results)) if results else _EMPTY
 
 
 def _join_text_parts(output: Any) -> Any:
     """Join the content parts of an output that is text only: the text that the tool returned before an API split it."""
-    if (
-        isinstance(output, list)
-        and output
-        and all(isinstance(part, dict) and part.keys() >= {"type", "text"} for part in output)
-    ):
-        texts = [part["text"] for part in output if part["type"] in ("text", "input_text", "output_text")]
-        if len(texts) == len(output) and all(isinstance(text, str) for text in texts):
-            return "".join(texts)
-    return output
-
-
-def _set_rank(result: Result, rank: int) -> Result:
-    if result.rank == rank:
-        return result
-    return Result(rank, *(getattr(result, name) for name in Result.__struct_fields__[1:]))
-
-
-def _make_outcome(results: Iterable[Result]) -> Outcome:
-    found = tuple(results)
-    return Outcome("ok", found) if found else _EMPTY
+    if not isinstance(output, list) or not output:
+        return output
+    types = ("text", "input_text", "output_text")
+    texts: list[Any] = [part.get("text") for part in output if isinstance(part, dict) and part.get("type") in types]
+    is_text = len(texts) == len(output) and all(isinstance(text, str) for text in texts)
+    return "".join(texts) if is_text else output
 
 
 class _OutputReader:
@@ -149,12 +149,6 @@ class _OutputReader:
         self.at = at
         self.doc_type = doc_type
         self.unread: list[str] = []
-
-    def count_unread(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with the number of things that look like results and are not among its results."""
-        read = {name for result in outcome.results for name in (result.url, result.doc_id)}
-        unread = len(set(self.unread) - read)
-        return outcome._replace(unread=unread)
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
@@ -171,8 +165,6 @@ class _OutputReader:
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
         stripped = text.strip()
-        if (plain := decode_plain_list(stripped, self.doc_type)) is not None:
-            return Outcome("ok", plain)
         if is_failure(stripped):
             return _ERROR
         if stripped.startswith(("{", "[", '"')):
@@ -182,8 +174,6 @@ class _OutputReader:
                 if (many := parse_concatenated(stripped)) is not None:
                     return self.read_list(many, depth - 1)
             else:
-                if type(value) is list:
-                    remember_keys(stripped, value)
                 return self.read_value(value, depth - 1)
         if _BLOCK_SEPARATOR in text:
             return _join_blocks([self.read_text(block, depth - 1) for block in text.split(_BLOCK_SEPARATOR)])
@@ -202,26 +192,18 @@ class _OutputReader:
         for layout in LAYOUTS:
             if results := layout.read(text):
                 if not layout.has_other_links:
-                    self.unread += find_unread_addresses(text, results)
-                return _make_outcome(self.set_type(results))
+                    self.unread += find_overlooked_addresses(text, results)
+                return Outcome("ok", tuple(replace(one, type=self.doc_type or one.type) for one in results))
         for notation in NOTATIONS:
-            if (written := notation.read(text)) is not None:
+            if (found := notation.read(text)) is not None:
+                value, around = found
                 before = len(self.unread)
-                outcome = self.read_value(written.value, depth - 1)
+                outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
-                    self.unread += find_unread_addresses(written.around, list(outcome.results))
+                    self.unread += find_overlooked_addresses(around, list(outcome.results))
                     return outcome
                 del self.unread[before:]
         return _UNPARSED
-
-    def set_type(self, results: list[Result]) -> Iterable[Result]:
-        """Return the results with the tool's document type, where it has one."""
-        if self.doc_type is None:
-            return results
-        return [
-            Result(r.rank, r.doc_id, r.ids, r.url, r.title, r.snippet, r.score, self.doc_type, r.fields)
-            for r in results
-        ]
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
         """Read a list: of results, of content parts, of lists (one a query), or of pairs of document and score."""
@@ -246,7 +228,7 @@ class _OutputReader:
                 return _UNPARSED
             if make_key_plan(tuple(members[0])).simple is None:
                 for member in members:
-                    self.unread += find_unread(member, [], lists_only=True)
+                    self.unread += find_overlooked_objects(member, [], lists_only=True)
             return Outcome("ok", results)
         if all(isinstance(member, list) for member in members):
             if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
@@ -305,15 +287,15 @@ class _OutputReader:
         lists = find_parallel_lists(item)
         held = find_list(item) if len(lists) < 2 else None
         if lists and held is None:
-            self.unread += find_unread(item, lists)
+            self.unread += find_overlooked_objects(item, lists)
             outcome = _join_lists([self.read_list(members, depth - 1) for members in lists])
             return _ERROR if outcome.status == "empty" and has_error(item) else outcome
         if held is not None:
             outcome = self.read_value(held, depth - 1)
             if outcome.status != "empty" or not has_error(item):
-                self.unread += find_unread(item, [held])
+                self.unread += find_overlooked_objects(item, [held])
                 return outcome
-        is_whole = not any(True for _ in find_unread(item, []))
+        is_whole = not any(True for _ in find_overlooked_objects(item, []))
         if is_whole and self.is_empty(item):
             return _EMPTY
         if has_error(item):
@@ -330,7 +312,7 @@ def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object has an id and holds results, rather than being one: a service's answer, say."""
     plan = make_key_plan(tuple(item))
     own = any(item[key] for key in plan.url + plan.title + plan.snippet if isinstance(item[key], str))
-    return not own and any(True for _ in find_unread(item, []))
+    return not own and any(True for _ in find_overlooked_objects(item, []))
 
 
 def _join_lists(outcomes: list[Outcome]) -> Outcome:
@@ -344,7 +326,7 @@ def _join_blocks(outcomes: list[Outcome]) -> Outcome:
         return outcomes[0]
     results = [result for outcome in outcomes for result in outcome.results]
     if results:
-        return Outcome("ok", tuple(_set_rank(result, rank) for rank, result in enumerate(results, start=1)))
+        return Outcome("ok", tuple(replace(result, rank=rank) for rank, result in enumerate(results, start=1)))
     statuses = {outcome.status for outcome in outcomes}
     # Without a result the worst case for a reader of the numbers decides: unparsed output may have held results.
     for status in (_UNPARSED, _EMPTY, _ERROR):

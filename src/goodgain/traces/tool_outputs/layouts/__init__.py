@@ -6,33 +6,15 @@ inside prose are not taken for a list.
 
 from __future__ import annotations
 
-from typing import Any
-
-from goodgain.traces.tool_outputs.layout import Layout
-from goodgain.traces.tool_outputs.layouts.documents import DOCS, ELEMENTS
-from goodgain.traces.tool_outputs.layouts.labelled import JINA, LABELLED, RULED, TAVILY, WIKIPEDIA
-from goodgain.traces.tool_outputs.layouts.links import LINKS, NUMBERED_LINKS, URLS
-from goodgain.traces.tool_outputs.layouts.products import CLAUDE_CODE, CODEX, DUCKDUCKGO, GEMINI_CLI
-from goodgain.traces.tool_outputs.layouts.titles import NUMBERED_TITLES, PARAGRAPHS
+from goodgain.traces.tool_outputs.layouts.labelled_blocks import JINA, LABELLED, RULED, TAVILY, WIKIPEDIA
+from goodgain.traces.tool_outputs.layouts.link_lists import LINKS, NUMBERED_LINKS, NUMBERED_TITLES, PARAGRAPHS, URLS
+from goodgain.traces.tool_outputs.layouts.list_lines import Layout
+from goodgain.traces.tool_outputs.layouts.products import CLAUDE_CODE, CODEX, DOCS, DUCKDUCKGO, ELEMENTS, GEMINI_CLI
 
 __all__ = ["LAYOUTS"]
 
 #: What one product writes comes first. Links come late: numbered lists and blocks have lines that look like a bare link.
-LAYOUTS: tuple[Layout[str, Any], ...] = (
-    CLAUDE_CODE,
-    GEMINI_CLI,
-    CODEX,
-    DUCKDUCKGO,
-    TAVILY,
-    JINA,
-    WIKIPEDIA,
-    ELEMENTS,
-    DOCS,
-    NUMBERED_LINKS,
-    NUMBERED_TITLES,
-    RULED,
-    LABELLED,
-    URLS,
-    LINKS,
-    PARAGRAPHS,
+LAYOUTS: tuple[Layout, ...] = (
+    *(CLAUDE_CODE, GEMINI_CLI, CODEX, DUCKDUCKGO, TAVILY, JINA, WIKIPEDIA, ELEMENTS, DOCS),
+    *(NUMBERED_LINKS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
 )

@@ -1,0 +1,125 @@
+"""The command compare: reads the runs, prints the comparison, and checks the required lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodgain.cli import shared_options as shared
+from goodgain.cli.exit_status import ExitStatus
+from goodgain.cli.printed_tables import format_signature, open_console
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.comparison import compare as compare_runs
+from goodgain.comparing.rendering import FORMS, render_on_terminal
+from goodgain.comparing.requirements import Requirement, check_requirements, forbids_improvement, parse_requirement
+from goodgain.comparing.table_cells import Layout
+from goodgain.errors import InputError, notice
+from goodgain.measures.names import find_direction
+from goodgain.reporting.plots.pictures import draw_comparison, write_picture
+
+_REQUIRE = (
+    "A line such as 'SRR@3<=0.3' or 'SRE@3>=baseline' that every system but the baseline must hold, else exit status "
+    "3. Where a line names the baseline and --baseline does not, it is the system called baseline, or else the first."
+)
+
+
+@click.command(
+    epilog=shared.make_epilog(
+        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
+        "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
+    )
+)
+@shared.qrels_argument
+@shared.runs_argument
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
+@shared.rel_option
+@click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs.")
+@click.option(
+    "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
+)
+@click.option("--iterations", type=shared.COUNT, help="Compare ours named without @ at each iteration up to this too.")
+@click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE)
+@click.option("--seed", type=int, default=42, help="Seed of randomisation test and bootstrap.")
+@click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both.")
+@click.option("--alpha", type=float, default=0.05, help="The largest p that is significant.")
+@shared.places_option("Decimals in markdown and latex.")
+@shared.rows_option
+@shared.plot_option
+@shared.bounds_option
+@shared.provider_option
+@shared.output_format_option("table", *FORMS)
+@shared.spreadsheet_option
+@shared.order_option
+@shared.reading_options
+def compare(
+    qrels: str,
+    runs: tuple[str, ...],
+    measures: tuple[str, ...],
+    rel: float | None,
+    baseline: str | None,
+    required: tuple[str, ...],
+    places: int,
+    rows: str,
+    plot: Path | None,
+    output_format: str,
+    spreadsheet: bool,
+    **settings: Any,
+) -> None:
+    """Compare two or more runs on any measures, with tests, and say which is better.
+
+    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
+    """
+    shared.check_outputs([plot], [qrels, *shared.find_systems(runs).values()])
+    lines = [parse_requirement(text, rel=rel) for text in required]
+    reading = {name: settings.pop(name) for name in shared.READING}
+    judged, systems = shared.open_systems(qrels, runs, **reading)
+    comparison = compare_runs(
+        judged,
+        systems,
+        [*measures, *(line.measure for line in lines)],
+        rel=rel,
+        baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
+        columns=reading["columns"],
+        **settings,
+    )
+    with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
+    shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
+    if output_format == "table":
+        console = open_console(sys.stdout)
+        console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
+    else:
+        print(comparison.to_text(output_format, places=places, rows=rows, spreadsheet=spreadsheet), end="")
+    if plot is not None:
+        write_picture(draw_comparison(comparison), plot)
+        shared.say(f"picture: {plot}")
+    if not _check_lines(comparison, lines):
+        raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)
+
+
+def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
+    """Return the baseline that a required line means where none is named; None if no line needs one."""
+    line = next((line for line in lines if line.bound is None), None)
+    if line is None:
+        return None
+    if against is not None:
+        raise InputError(
+            f"--require {line.text!r} needs a baseline, and --against {against} compares each system with the one before "
+            "it; leave out one of them, or require a number"
+        )
+    return "baseline" if "baseline" in names else names[0]
+
+
+def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
+    """Print the outcome of each line on stderr, and return whether all of them hold."""
+    for line in lines:
+        if forbids_improvement(line):
+            better = "higher" if find_direction(line.measure) == "up" else "lower"
+            notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
+    outcomes = check_requirements(comparison, lines)
+    for outcome in outcomes:
+        shared.say(outcome)
+    return all(outcome.holds for outcome in outcomes)

@@ -1,0 +1,120 @@
+"""The commands ledger and curve: what each iteration brought, query by query, and the mean of each measure at it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import polars as pl
+
+from goodgain.cli import shared_options as shared
+from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
+from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.reporting import iteration_curves, ledger_and_coverage
+from goodgain.reporting.plots.pictures import draw_curves, write_picture
+
+
+@click.command(
+    epilog=shared.make_epilog(
+        "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
+        "goodgain ledger qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/lean.run --rel 1 -o csv",
+    )
+)
+@shared.qrels_argument
+@shared.run_argument
+@click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
+@shared.rel_option
+@shared.output_format_option("table", "csv", "jsonl", "parquet")
+@shared.spreadsheet_option
+@shared.reading_options
+def ledger(
+    qrels: str,
+    run: str,
+    measures: tuple[str, ...],
+    rel: float | None,
+    output_format: str,
+    spreadsheet: bool,
+    **reading: Any,
+) -> None:
+    """Print what each iteration of each query brought: results, repeats, good documents, gain.
+
+    A query has no row after its last iteration: an average of rows over queries leaves out those that have stopped.
+    goodgain curve prints the means over all queries.
+    """
+    searched, judged = open_run_and_qrels(qrels, run, **reading)
+    frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
+    print_frame(frame, output_format, spreadsheet=spreadsheet)
+
+
+@click.command(
+    epilog=shared.make_epilog(
+        "goodgain curve qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'CG SRE SRR'",
+        "goodgain curve qrels_examples/redundancy/qrels.txt new=qrels_examples/redundancy/lean.run -m nCG --plot curve.svg",
+    )
+)
+@shared.qrels_argument
+@shared.runs_argument
+@click.option(
+    "-m", "--measure", "measures", multiple=True, required=True, help="One of ours, or several, without @: -m 'CG SRE'."
+)
+@shared.rel_option
+@click.option("--upto", type=int, help="The last iteration; default: the last one that any query has.")
+@shared.places_option("Decimals in a table.")
+@click.option(
+    "--resamples", type=click.IntRange(0), default=9_999, help="Number of bootstrap samples; 0: no intervals."
+)
+@click.option("--seed", type=int, default=42, help="Seed of the bootstrap.")
+@shared.plot_option
+@shared.output_format_option("table", "csv", "jsonl", "parquet")
+@shared.spreadsheet_option
+@shared.rows_option
+@shared.reading_options
+def curve(
+    qrels: str,
+    runs: tuple[str, ...],
+    measures: tuple[str, ...],
+    rel: float | None,
+    upto: int | None,
+    places: int,
+    resamples: int,
+    seed: int,
+    plot: Path | None,
+    output_format: str,
+    spreadsheet: bool,
+    rows: str,
+    **reading: Any,
+) -> None:
+    """Print the mean of each measure at every iteration: at i it is what evaluate prints for CG@i.
+
+    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Every mean is over all queries of the qrels: a query
+    that has stopped goes on with empty iterations. "searching" is the number of queries that still searched, "coverage" the
+    judged share of the results that were new at this iteration. A terminal also shows each curve as a line of small bars.
+    """
+    shared.check_outputs([plot], [qrels, *shared.find_systems(runs).values()])
+    judged, systems = shared.open_systems(qrels, runs, **reading)
+    frame = iteration_curves.curve(
+        judged, systems, measures, rel=rel, upto=upto, seed=seed, resamples=resamples, columns=reading["columns"]
+    )
+    if output_format == "table":
+        _print_tables(frame, rows=rows, places=places)
+    else:
+        print_frame(frame, output_format, spreadsheet=spreadsheet)
+    if plot is not None:
+        write_picture(draw_curves(frame), plot)
+        shared.say(f"picture: {plot}")
+
+
+def _print_tables(frame: pl.DataFrame, *, rows: str, places: int) -> None:
+    values = [
+        Value(None, f"{row['measure']}@{row['iteration']}", row["system"], row["mean"])
+        for row in frame.rows(named=True)
+    ]
+    of_one = frame.filter(measure=frame.item(0, "measure"))  # every measure has the same numbers of queries
+    for name in ("searching", "coverage"):
+        numbers = of_one.select("iteration", "system", name).iter_rows()
+        values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
+    print_values(values, output_format="table", rows=rows, places=places, by_query=False)
+    if sys.stdout.isatty():
+        print_sparklines(frame, places)

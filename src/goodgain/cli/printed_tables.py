@@ -1,0 +1,237 @@
+"""Prints frames, and values of measures for several systems, in the form that the user asked for."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TextIO
+
+import polars as pl
+
+from goodgain.files.safe_text import escape_columns, escape_controls, guard_formulas
+from goodgain.measures import MEASURES
+from goodgain.measures.names import RANKED_MEASURES
+
+#: The signs of a sparkline, from the lowest to the highest value, and how many one has at most.
+_BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
+#: The width in which a name of a query, measure or system has room beside the values; longer ones go on below.
+_NAME_WIDTH = 16
+#: In fewer characters (COLUMNS=0) rich leaves out columns, or all of a table.
+_LEAST_WIDTH = 40
+_NO_BOUNDS = "no bounds"
+
+
+def open_console(stream: TextIO, *, width: int | None = None) -> Any:
+    """Return a console of rich that writes to a standard stream as it is: texts in its tables are escaped before."""
+    from rich.console import Console
+
+    console = Console(file=getattr(stream, "raw", stream), width=width)
+    console.width = max(console.width, _LEAST_WIDTH)
+    return console
+
+
+class Value(NamedTuple):
+    """One value of a measure.
+
+    `query_id` is None for a value over all queries, which is not a query called `all`. `queries` is the number that a mean
+    is over, where that is not all of them by definition. `bounds` are the least and the most that the value could be, None
+    and None for a measure without bounds; None if they were not asked for.
+    """
+
+    query_id: str | None
+    measure: str
+    system: str
+    value: float | int | None
+    queries: int | None = None
+    bounds: tuple[float | None, float | None] | None = None
+
+    @property
+    def query(self) -> str:
+        """The query as it is shown."""
+        return "all" if self.query_id is None else self.query_id
+
+
+def format_signature(signature: Mapping[str, Any]) -> str:
+    """Return a signature as one line, shares with four decimals.
+
+    >>> format_signature({"rel": [2, 3], "queries": 7, "unjudged": 0.25})
+    'rel=2,3 queries=7 unjudged=0.2500'
+    """
+    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
+    shares = {name: f"{shown[name]:.4f}" for name in ("unjudged",) if name in shown}
+    return " ".join(f"{name}={value}" for name, value in (shown | shares).items())
+
+
+def print_frame(frame: pl.DataFrame, output_format: str, *, spreadsheet: bool = False) -> None:
+    """Print every row of a frame as `table`, `csv` (for a spreadsheet, without formulas), `jsonl` or `parquet`."""
+    if output_format == "table":
+        whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
+        with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
+            print(escape_columns(frame))
+    elif output_format == "csv":
+        print((guard_formulas(frame) if spreadsheet else frame).write_csv(), end="")
+    elif output_format == "jsonl":
+        print(frame.write_ndjson(), end="")
+    else:
+        content = io.BytesIO()  # Polars would raise an error of its own where standard output is full or closed
+        frame.write_parquet(content)
+        sys.stdout.buffer.write(content.getvalue())
+        sys.stdout.buffer.flush()
+
+
+def print_values(
+    values: Sequence[Value], *, output_format: str, rows: str, places: int, by_query: bool, named: bool = True
+) -> None:
+    """Print values, in their order, as `jsonl`, one a line, or as `table` or `tsv`, one column for each system or measure.
+
+    Args:
+        rows: `measures` or `systems`: what has a row of its own in a table or TSV.
+        places: decimals of a table or TSV; -1 for full precision.
+        named: whether to name systems; if not, there is one, and TSV has no header, as ir_measures prints it.
+    """
+    if output_format == "jsonl":
+        for one in values:
+            row: dict[str, Any] = {"system": one.system} if named else {}
+            row |= {"query_id": one.query} if by_query else {}
+            row |= {"measure": one.measure, "value": one.value}
+            row |= {} if one.queries is None else {"queries": one.queries}
+            row |= {} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True))
+            print(json.dumps(row, allow_nan=False))
+        return
+    header, body = _arrange(values, rows=rows, by_query=by_query)
+    if not named and rows == "measures":
+        header[-1] = "value"
+    if output_format == "tsv":
+        if named or rows == "systems":
+            words, first = body[0]
+            own = zip(header[len(words) :], first, strict=True)
+            names = ([name] if value.bounds is None else [name, f"{name} least", f"{name} most"] for name, value in own)
+            print(*header[: len(words)], *chain(*names), sep="\t")
+        for words, cells in body:
+            print(*words, *(text for cell in cells for text in _write_value(cell, places)), sep="\t")
+    else:
+        _print_table(header, body, places, rows=rows)
+
+
+#: The words of a row, the query first if it is shown, and its values.
+_Row = tuple[list[str], list[Value]]
+_NO_VALUE = Value(None, "", "", None)
+
+
+def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[list[str], list[_Row]]:
+    """Return the header and the rows of a table."""
+    name, across = ("measure", "system") if rows == "measures" else ("system", "measure")
+    columns = list(dict.fromkeys(getattr(one, across) for one in values))
+    cells: dict[tuple[str | None, str], dict[str, Value]] = {}
+    for one in values:
+        cells.setdefault((one.query_id, getattr(one, name)), {})[getattr(one, across)] = one
+    body = []
+    for (_, word), of in cells.items():
+        query = [next(iter(of.values())).query] if by_query else []
+        body.append(([*query, word], [of.get(column, _NO_VALUE) for column in columns]))
+    return [*(["query"] if by_query else []), name, *columns], body
+
+
+def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    words = len(body[0][0])
+    show_name, show_heading = (_add_arrow, str) if rows == "measures" else (str, _add_arrow)
+    table = Table()
+    for heading in header[:words]:
+        table.add_column(heading, overflow="fold")
+    for heading in header[words:]:
+        table.add_column(Text(escape_controls(show_heading(heading))), justify="right", no_wrap=True)
+    for number, (names, values) in enumerate(body):
+        ends = words > 1 and number + 1 < len(body) and body[number + 1][0][0] != names[0]
+        cells = [Text(escape_controls(name)) for name in (*names[:-1], show_name(names[-1]))]
+        table.add_row(*cells, *(Text(_write_cell(value, places)) for value in values), end_section=ends)
+    console = open_console(sys.stdout)
+    # rich would cut numbers in a narrow console, and leave out names: a table that is wider goes on in the next line.
+    columns = [[column.header, *column.cells] for column in table.columns]
+    widths = [max(cell_len(str(cell)) for cell in cells) for cells in columns]
+    widths[:words] = [min(width, _NAME_WIDTH) for width in widths[:words]]
+    console.width = max(console.width, sum(widths) + 3 * len(widths) + 1)
+    console.print(table)
+    shown = [value for _, values in body for value in values]
+    if any(value.queries is not None for value in shown):
+        print("(n): the mean is over the n queries that have a value.")
+    if any(value.bounds is not None for value in shown):
+        print("[least, most]: the value with every unjudged result at 0, and at the largest label of the qrels.")
+
+
+def _write_cell(value: Value, places: int) -> str:
+    """Return a value with what belongs beside it, for a table."""
+    text, *bounds = _write_value(value, places)
+    queries = "" if value.queries is None else f" ({value.queries:,})"
+    if not bounds:
+        return text + queries
+    return f"{text}{queries} " + (_NO_BOUNDS if _NO_BOUNDS in bounds else f"[{', '.join(bounds)}]")
+
+
+def _write_value(value: Value, places: int) -> list[str]:
+    """Return the text of a value, and of its bounds if it has them."""
+    bounds = value.bounds or ()
+    return [
+        _format_value(value.value, places),
+        *(_NO_BOUNDS if bound is None else _format_value(bound, places) for bound in bounds),
+    ]
+
+
+def print_sparklines(frame: pl.DataFrame, places: int) -> None:
+    """Print each curve of a frame of `goodgain.curve` as a line of small bars, with its first and its last mean.
+
+    The bars of a measure have one scale for all systems, from 0 to its highest mean.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    last: Any = frame.get_column("iteration").max()
+    table = Table(title=f"Iterations 1 to {last}", title_justify="left")
+    for heading in ("measure", "system"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("first", "curve", "last"):
+        table.add_column(heading, justify="left" if heading == "curve" else "right", no_wrap=True)
+    for of in frame.partition_by("measure", maintain_order=True):
+        top: Any = of.get_column("mean").max()
+        for line in of.partition_by("system", maintain_order=True):
+            system, measure = line.select("system", "measure").row(0)
+            means = line.get_column("mean").to_list()
+            ends = [_format_value(mean, places) for mean in (means[0], means[-1])]
+            cells = [_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]]
+            table.add_row(*(Text(escape_controls(cell)) for cell in cells))
+    open_console(sys.stdout).print(table)
+
+
+def draw_sparkline(values: Sequence[float | None], top: float) -> str:
+    """Return values as a line of small bars, from 0 to `top`; a dot where there is no value.
+
+    Of more than 40 values, 40 at equal distances are shown, the last among them.
+
+    >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
+    '▁▅·█'
+    """
+    shown = list(values)
+    if len(shown) > _MOST_SIGNS:
+        shown = [shown[(k + 1) * len(values) // _MOST_SIGNS - 1] for k in range(_MOST_SIGNS)]
+    highest = len(_BARS) - 1
+    levels = [None if value is None else round(highest * max(value, 0.0) / top) if top > 0 else 0 for value in shown]
+    return "".join("·" if level is None else _BARS[min(level, highest)] for level in levels)
+
+
+def _add_arrow(name: str) -> str:
+    """Return the name of a measure that no host has with the arrow of its better direction, and any other as it is."""
+    bare = name.split("@")[0].split("(")[0]
+    declared = MEASURES[bare].declaration if bare in MEASURES else RANKED_MEASURES.get(bare)
+    return f"{name} {declared.arrow}" if declared and declared.family != "classic" else name
+
+
+def _format_value(value: float | int | None, places: int) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)

@@ -1,0 +1,218 @@
+"""Arguments and options that several commands share, and what they stand for: systems by name, files to read and to write."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodgain.comparing.table_cells import PLACES, ROWS
+from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_opening import open_run
+from goodgain.errors import InputError
+from goodgain.files.opening import as_text, stem
+from goodgain.files.writing import Outputs
+from goodgain.formats import Qrels, Run
+from goodgain.formats.qrels import load_qrels
+from goodgain.ranking.first_occurrences import ORDERS
+from goodgain.reporting.plots.pictures import check_picture_name
+
+Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
+
+#: The type of an option that counts from 1.
+COUNT = click.IntRange(1)
+
+
+def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) -> Decorator:  # noqa: A002  # click's word
+    """Return an option that names a file."""
+    return click.option(*names, metavar=metavar, help=help, type=click.Path(path_type=Path), **settings)
+
+
+def say(sentence: object) -> None:
+    """Print what is not a result: on standard error."""
+    print(sentence, file=sys.stderr)
+
+
+def make_epilog(*examples: str) -> str:
+    """Return the end of a command's help: examples that run in a checkout, one a line.
+
+    click would join and wrap the lines without the sign \\b.
+    """
+    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+
+
+def join_options(*options: Decorator) -> Decorator:
+    """Return options as one decorator, in the order in which the help lists them."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in value.split(",")] if value else []
+    if not all(sign and name and ours for name, sign, ours in pairs):
+        raise InputError(f"--columns {value}: write NAME=COLUMN, and several with commas: step=iteration,qid=query_id")
+    return {name.strip(): ours.strip() for name, _, ours in pairs}
+
+
+def _check_plot_name(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None:
+        check_picture_name(value)
+    return value
+
+
+qrels_argument = click.argument("qrels", metavar="QRELS")
+run_argument = click.argument("run", metavar="RUN")
+runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+order_option = click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="seen",
+    help="How classic measures get one ranking from several iterations.",
+)
+rel_option = click.option(
+    "--rel",
+    type=float,
+    metavar="LABEL",
+    help="The smallest good label, for measures of ours that name none: 1 where labels are 0 and 1.  [default: 2]",
+)
+rows_option = click.option(
+    "--rows", type=click.Choice(ROWS), default=ROWS[0], help="What the rows of the table of means are."
+)
+bounds_option = click.option(
+    "--bounds",
+    is_flag=True,
+    help="Also print how far results without a judgment could move a value, with labels from 0 to the largest one.",
+)
+provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
+plot_option = file_option("--plot", callback=_check_plot_name, help="Draw it too, into a .png, .svg or .pdf file.")
+spreadsheet_option = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="In CSV, write ' before texts that a spreadsheet would take for formulas: those that begin with = + - @.",
+)
+
+gaps_options = join_options(
+    click.option(
+        "--gaps",
+        type=click.Choice(["close", "empty"]),
+        default="close",
+        help="A missing iteration number: count on without it, or count it as a search that got nothing.",
+    ),
+    click.option("--first", type=int, default=1, help="Number of a first iteration, for --gaps empty."),
+)
+labels_option = click.option(
+    "--labels", type=click.Choice(["iteration"]), help="Read column 2 of the qrels as the iteration a label holds for."
+)
+columns_option = click.option(
+    "--columns",
+    metavar="NAME=COLUMN,...",
+    callback=_parse_columns,
+    help="Names of columns in Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id.",
+)
+errors_option = click.option(
+    "--errors",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    help="Bad lines: stop at the first, or leave them out.",
+)
+#: How runs and qrels are read: the arguments of `open_systems`.
+READING = ("gaps", "first", "labels", "columns", "errors")
+reading_options = join_options(gaps_options, labels_option, columns_option, errors_option)
+
+
+def places_option(described: str) -> Decorator:
+    """Return the option of the number of decimals, with its help."""
+    return click.option("-p", "--places", type=click.IntRange(*PLACES), default=4, help=described)
+
+
+def output_format_option(*forms: str) -> Decorator:
+    """Return the option of the form of the output: by default the first on a terminal, the second elsewhere."""
+    return click.option(
+        "-o",
+        "--output_format",
+        type=click.Choice(forms),
+        help=f"Default: {forms[0]} on a terminal, else {forms[1]}.",
+        callback=lambda _context, _option, value: value or forms[0 if sys.stdout.isatty() else 1],
+    )
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | None]) -> None:
+    """Check that no file is written over an input or another output."""
+    known = Outputs(Path(path) for path in inputs if path is not None)
+    for path in outputs:
+        if path is not None:
+            known.add(path)
+
+
+def open_systems(
+    qrels: str | None,
+    runs: Sequence[str],
+    *,
+    gaps: str,
+    first: int,
+    labels: str | None,
+    columns: dict[str, str],
+    errors: str,
+) -> tuple[Any, dict[str, Run | RunFile]]:
+    """Read the qrels, if there are any, and open runs, each under the name of its system."""
+    judged: Qrels | None = None
+    if qrels is not None:
+        judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    named = find_systems(runs).items()
+    return judged, {
+        name: open_run(path, gaps=gaps, first=first, errors=errors, columns=columns) for name, path in named
+    }
+
+
+def find_systems(runs: Sequence[str]) -> dict[str, str]:
+    """Return name -> path for runs given as PATH or NAME=PATH, each name once.
+
+    >>> find_systems(["old=main/agent.run", "new/agent.run"])
+    {'old': 'main/agent.run', 'agent': 'new/agent.run'}
+    """
+    divided = [split_name(run) for run in runs]
+    own = iter(name_systems([path for name, path in divided if not name]))
+    named: dict[str, str] = {}
+    for name, path in divided:
+        system = as_text(name) or next(own)
+        if system in named:
+            raise InputError(
+                f"two systems are called {system}: {named[system]} and {path}; write NAME=FILE to name one"
+            )
+        named[system] = path
+    return named
+
+
+def split_name(argument: str) -> tuple[str, str]:
+    """Return name and path of NAME=PATH, or "" and the path; a file that has the whole text as its name is a path."""
+    name, sign, path = argument.partition("=")
+    if not sign or os.path.exists(argument):  # noqa: PTH110  # Path.exists raises an error for a very long text
+        return "", argument
+    if not name or not path:
+        raise InputError(f"{argument}: write NAME=FILE, the name of a system and its file, or the file alone")
+    return name, path
+
+
+def name_systems(runs: Sequence[str]) -> list[str]:
+    """Return a name for each file: its stem, with as many folders as distinguish it; a file given twice gets a number.
+
+    >>> name_systems(["main/agent.run", "new/agent.run"])
+    ['main/agent', 'new/agent']
+    """
+    paths = [Path(run) for run in runs]
+    distinct = set(paths)
+    named = {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
+    for folders in range(max((len(path.parts) for path in paths), default=0)):
+        short = {
+            path: "/".join([*path.parts[:-1][max(0, len(path.parts) - 1 - folders) :], stem(path)]) for path in paths
+        }
+        if len(set(short.values())) == len(distinct):
+            named = short
+            break
+    times = [paths[:k].count(path) + 1 for k, path in enumerate(paths)]
+    return [as_text(named[path]) + (f" ({time})" if time > 1 else "") for path, time in zip(paths, times, strict=True)]

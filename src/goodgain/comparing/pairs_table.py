@@ -1,0 +1,136 @@
+"""Tests pairs of systems on paired values: a row for each measure and pair, with its p-values and verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+
+from goodgain.comparing.statistical_tests import (
+    RESIDUE,
+    Matrix,
+    Settings,
+    bootstrap_interval,
+    compute_effect_size,
+    correct_by_holm,
+    run_randomisation_test,
+    run_t_test,
+    run_tukey_test,
+    subtract_without_residue,
+)
+
+#: Rows of differences that are tested in one matrix product: large products are faster, and need more memory. The pairs of
+#: one measure are never divided.
+_ROWS = 1_000
+
+Pairs = Sequence[tuple[int, int]]
+
+
+def compare_pairs(
+    values: Mapping[str, Matrix],
+    better: Mapping[str, str | None],
+    systems: Sequence[str],
+    pairs: Pairs,
+    settings: Settings,
+) -> pl.DataFrame:
+    """Test every pair on every measure: return the columns of `Comparison.pairs` from measure to significant.
+
+    `values` has a row for each system, a column for each query for which all have a value. Holm's correction is over the
+    pairs of one measure.
+    """
+    first = pl.Series("system", [systems[system] for system, _ in pairs])
+    second = pl.Series("against", [systems[against] for _, against in pairs])
+    tables: dict[str, pl.DataFrame] = {}
+    for names in _group_measures(values, len(pairs)):
+        for name, tested in zip(names, _run_tests([values[name] for name in names], pairs, settings), strict=True):
+            measure, direction = pl.lit(name).alias("measure"), pl.lit(better[name], pl.String).alias("better")
+            tables[name] = tested.select(measure, direction, first, second, pl.all())
+    return _add_verdicts(pl.concat([tables[name] for name in values]), settings.alpha)
+
+
+def _group_measures(values: Mapping[str, Matrix], pairs: int) -> Iterator[list[str]]:
+    """Yield groups of measures that are tested together: with equally many queries, and few enough."""
+    by_queries: dict[int, list[str]] = {}
+    for name, of in values.items():
+        by_queries.setdefault(of.shape[1], []).append(name)
+    size = max(1, _ROWS // pairs)
+    for names in by_queries.values():
+        for start in range(0, len(names), size):
+            yield names[start : start + size]
+
+
+def _run_tests(values: Sequence[Matrix], pairs: Pairs, settings: Settings) -> Iterator[pl.DataFrame]:
+    """Yield a row for each pair of every measure: queries, means, difference, interval, p-values, effect, and signs.
+
+    `above` and `below` count the queries in which the system has the higher and the lower value.
+    """
+    first, second = (list(side) for side in zip(*pairs, strict=True))
+    stacked = np.concatenate([subtract_without_residue(of[first], of[second]) for of in values])
+    none = np.full(len(stacked), np.nan)
+    low = high = p_t = p_randomisation = effect = none
+    if stacked.shape[1]:
+        sampling = {"seed": settings.seed, "resamples": settings.resamples}
+        low, high = bootstrap_interval(stacked, level=1 - settings.alpha, **sampling)
+        p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
+        effect = compute_effect_size(stacked)
+    for k, of in enumerate(values):
+        here = slice(k * len(pairs), (k + 1) * len(pairs))
+        means = np.array(average_rows(of))
+        yield pl.DataFrame(
+            {
+                "queries": [of.shape[1]] * len(pairs),
+                "mean": means[first],
+                "mean_against": means[second],
+                "difference": _average_differences(stacked[here]),
+                "low": low[here],
+                "high": high[here],
+                "p_t": p_t[here],
+                "p_t_holm": correct_by_holm(p_t[here]),
+                "p_randomisation": p_randomisation[here],
+                "p_randomisation_holm": correct_by_holm(p_randomisation[here]),
+                "p_tukey": run_tukey_test(of, pairs) if len(of) > 2 and of.shape[1] else none[here],
+                "effect": effect[here],
+                "above": (stacked[here] > 0).sum(axis=1),
+                "below": (stacked[here] < 0).sum(axis=1),
+            }
+        )
+
+
+def average_rows(values: Matrix) -> list[float]:
+    """Return the mean of each row, by exact summation; NaN for a row without queries."""
+    return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
+
+
+def _average_differences(differences: Matrix) -> list[float]:
+    """Return the means of the differences, 0 where they cancel out but for rounding, as 0.3 - 0.2 and 0 - 0.1 do."""
+    means = zip(average_rows(differences), average_rows(np.abs(differences)), strict=True)
+    return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
+
+
+def _add_verdicts(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
+    """Put wins, ties, losses, verdict and significant in place of the signs; null where neither direction is better."""
+    queries, above, below = pl.col("queries"), pl.col("above"), pl.col("below")
+    towards = pl.col("better").replace_strict({"up": 1, "down": -1}, default=None, return_dtype=pl.Int64)
+    wins, losses = pl.when(towards > 0).then(above), pl.when(towards > 0).then(below)
+    ties = pl.when(towards.is_not_null()).then(queries - above - below)
+    significant = pl.col("p_randomisation_holm").fill_nan(None) <= alpha
+    verdict = (
+        pl.when(ties == queries)
+        .then(pl.lit("equal"))
+        .when(~significant)
+        .then(pl.lit("unclear"))
+        .when(towards * pl.col("difference") > 0)
+        .then(pl.lit("better"))
+        .otherwise(pl.lit("worse"))
+    )
+    return rows.select(
+        pl.exclude("above", "below"),
+        wins=wins.when(towards < 0).then(below),
+        ties=ties,
+        losses=losses.when(towards < 0).then(above),
+        verdict=pl.when((queries > 0) & towards.is_not_null()).then(verdict),
+        significant=significant.fill_null(False),
+    ).with_columns(cs.float().fill_nan(None))

@@ -1,0 +1,216 @@
+"""Writes a comparison as Markdown, LaTeX with booktabs, CSV, JSON, HTML for a notebook, and coloured tables for a terminal.
+
+All but CSV and JSON show the same two tables: the means, and the pairs with their tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import polars as pl
+
+from goodgain.comparing.table_cells import (
+    PLACES,
+    ROWS,
+    Findings,
+    Grid,
+    Layout,
+    build_grids,
+    build_legend,
+    describe_bounds,
+)
+from goodgain.errors import InputError, check_whole_number
+from goodgain.files.safe_text import HtmlCell, escape_controls, escape_html, guard_formulas, write_table
+
+
+def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
+    """Return the comparison as text in one of `FORMS`."""
+    if form not in FORMS:
+        raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
+    if layout.rows not in ROWS:
+        raise InputError(f"rows={layout.rows!r} is not one of {', '.join(ROWS)}")
+    check_whole_number("places", layout.places, *PLACES)
+    return FORMS[form](comparison, layout)
+
+
+def _write_markdown(comparison: Findings, layout: Layout) -> str:
+    parts = []
+    for grid in build_grids(comparison, layout):
+        align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
+        lines = [[*map(_escape_markdown, grid.header)], align]
+        lines += [
+            [f"**{_escape_markdown(c.text)}**" if c.best else _escape_markdown(c.text) for c in row]
+            for row in grid.rows
+        ]
+        parts.append(f"**{grid.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
+    parts.append("\n".join(f"- {_escape_markdown(sentence)}" for sentence in build_legend(comparison)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _escape_markdown(text: str) -> str:
+    """Escape a text: names of systems and measures come from users, and must not become markup or a new line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
+
+
+def _write_latex(comparison: Findings, layout: Layout) -> str:
+    means, pairs = (_write_tabular(grid) for grid in build_grids(comparison, layout))
+    notes = "\n".join(f"{_escape_latex(sentence)}\\par" for sentence in build_legend(comparison))
+    tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
+    floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
+    return "\n\n".join(["% needs \\usepackage{booktabs}", *floats]) + "\n"
+
+
+def _write_tabular(grid: Grid) -> str:
+    columns = "l" * grid.words + "r" * (len(grid.header) - grid.words)
+    rows = [
+        [rf"\textbf{{{_escape_latex(c.text)}}}" if c.best else _escape_latex(c.text) for c in row] for row in grid.rows
+    ]
+    header, *body = (" & ".join(cells) + r" \\" for cells in [map(_escape_latex, grid.header), *rows])
+    lines = [
+        rf"\caption{{{_escape_latex(grid.title)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        header,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines)
+
+
+_LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"$^\dagger$",
+    "–": "--",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # after \\ a bracket would be an optional argument
+    "]": "{]}",
+}
+
+
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in _remove_line_breaks(text))
+
+
+def _remove_line_breaks(text: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def _write_csv(comparison: Findings, layout: Layout) -> str:
+    return (guard_formulas(comparison.pairs) if layout.spreadsheet else comparison.pairs).write_csv()
+
+
+def _write_json(comparison: Findings, layout: Layout) -> str:
+    frames = {name: getattr(comparison, name).to_dicts() for name in ("systems", "coverage", "means", "pairs")}
+    notes = {"notes": list(comparison.notes), "signature": comparison.signature}
+    content = {"baseline": comparison.baseline, **frames, **notes}
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+#: The forms of `Comparison.to_text`.
+FORMS: dict[str, Callable[[Findings, Layout], str]] = {
+    "csv": _write_csv,
+    "markdown": _write_markdown,
+    "latex": _write_latex,
+    "json": _write_json,
+}
+
+_WIDTH, _HEIGHT = 90, 12
+
+#: Verdict -> colour; the safe ones of Okabe and Ito.
+_HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
+_GREY = "#8C8C8C"
+
+
+def render_html(comparison: Findings) -> str:
+    """Return the tables of a comparison as HTML, with every text escaped."""
+    means, pairs = build_grids(comparison, Layout())
+    shown = [[HtmlCell(cell.text, cell.best) for cell in row] for row in means.rows]
+    parts = [write_table(means.title, means.header, shown, words=means.words)]
+    at = pairs.header.index("interval")
+    rows = []
+    for row, picture in zip(pairs.rows, _draw_intervals(comparison.pairs), strict=True):
+        cells = [HtmlCell(cell.text, cell.verdict in _HTML_COLOURS) for cell in row]
+        cells[at] = cells[at]._replace(picture=picture)
+        rows.append(cells)
+    parts.append(write_table(pairs.title, pairs.header, rows, words=pairs.words))
+    items = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in build_legend(comparison))
+    return "".join(parts) + f"<ul><small>{items}</small></ul>"
+
+
+def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
+    """Yield an SVG for each pair: its difference and interval around zero; the pairs of a measure have one scale."""
+    widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
+    columns = ("difference", "low", "high", "verdict")
+    for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():
+        if difference is None or low is None or not scale:
+            yield ""
+            continue
+        x, left, right = (_WIDTH / 2 * (1 + 0.94 * value / scale) for value in (difference, low, high))
+        colour, middle = _HTML_COLOURS.get(verdict, _GREY), _HEIGHT / 2
+        yield (
+            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="difference and interval around zero">'
+            f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="0.7"/>'
+            f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="3"/>'
+            f'<circle cx="{x:.1f}" cy="{middle}" r="3.5" fill="{colour}"/></svg> '
+        )
+
+
+_TERMINAL_COLOURS = {"better": "green", "worse": "red"}
+
+#: Columns of the pairs that a narrow terminal leaves out, in this order; every other form has them.
+_DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
+
+
+def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
+    """Yield the two tables for rich and the legend without the notes, which are printed as notices on stderr."""
+    from rich.text import Text
+
+    means, pairs = build_grids(comparison, layout)
+    yield _build_rich_table(means)
+    left_out = []
+    for heading in _DISPENSABLE:
+        if _compute_width(pairs) <= width:
+            break
+        if heading in pairs.header:
+            left_out.append(heading)
+            pairs = pairs.drop_column(heading)
+    yield _build_rich_table(pairs)
+    for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
+        yield Text(escape_controls(sentence))
+    if left_out:
+        yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
+
+
+def _compute_width(grid: Grid) -> int:
+    """Return the width that rich needs to print a table without breaking a cell."""
+    from rich.cells import cell_len
+
+    columns = zip(grid.header, *([cell.text for cell in row] for row in grid.rows), strict=True)
+    return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
+
+
+def _build_rich_table(grid: Grid) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=grid.title, title_justify="left")
+    for k, heading in enumerate(grid.header):
+        table.add_column(Text(escape_controls(heading)), justify="left" if k < grid.words else "right", overflow="fold")
+    for row in grid.rows:
+        table.add_row(
+            *(
+                Text(escape_controls(c.text), style="bold" if c.best else _TERMINAL_COLOURS.get(c.verdict, ""))
+                for c in row
+            )
+        )
+    return table

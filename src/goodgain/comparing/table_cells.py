@@ -1,0 +1,215 @@
+"""The frames of a comparison, and the cells of its tables before they are written in any form: means, pairs, and the legend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.measures.declaration import ARROWS
+
+#: What the rows of a table of means can be.
+ROWS = ("measures", "systems")
+#: The least and the greatest number of decimals; -1 is full precision.
+PLACES = (-1, 100)
+
+_ABSENT = "–"
+
+#: Column of the systems -> its heading in a table.
+_SPENT = {
+    "iterations": "iterations per query",
+    "results": "results per query",
+    "coverage": "judged share of unique results",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Findings:
+    """The frames and notes of a comparison; `Comparison` documents their columns."""
+
+    systems: pl.DataFrame
+    coverage: pl.DataFrame
+    means: pl.DataFrame
+    pairs: pl.DataFrame
+    values: pl.DataFrame
+    baseline: str | None
+    notes: tuple[str, ...]
+    signature: dict[str, Any]
+
+
+class Layout(NamedTuple):
+    """How tables are laid out: the number of decimals, which of `ROWS` the rows of the means are, if for a spreadsheet."""
+
+    places: int = 4
+    rows: str = "measures"
+    spreadsheet: bool = False
+
+
+class Cell(NamedTuple):
+    """A text, whether it is the best of its row, and its verdict (`better`, `worse` ...) if it has one."""
+
+    text: str
+    best: bool = False
+    verdict: str = ""
+
+
+class Grid(NamedTuple):
+    """One table: title, header, rows; the first `words` columns are words, the others are numbers."""
+
+    title: str
+    header: list[str]
+    words: int
+    rows: list[list[Cell]]
+
+    def drop_column(self, heading: str) -> Grid:
+        """Return the table without one column."""
+        at = self.header.index(heading)
+        rows = [row[:at] + row[at + 1 :] for row in self.rows]
+        return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
+
+    def turn(self, heading: str) -> Grid:
+        """Return the table with its columns as rows, below a new first heading; it has one column of words."""
+        columns = zip(*self.rows, strict=True)
+        names = next(columns)
+        rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
+        return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
+
+
+def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
+    """Return the table of means and the table of pairs."""
+    means = _build_means_grid(comparison, layout.places)
+    if layout.rows == "systems":
+        means = means.turn("system")
+    return [means, _build_pairs_grid(comparison, layout.places)]
+
+
+def _build_means_grid(comparison: Findings, places: int) -> Grid:
+    """Return a row for each measure with the best mean marked, and below them the cost of each system."""
+    rows: list[list[Cell]] = []
+    bounded = "most" in comparison.means.columns
+    queries = comparison.signature["queries"]
+    for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
+        best = _find_best(of.get_column("mean").drop_nulls().to_list(), better)
+        cells = [
+            Cell(
+                _format_number(row["mean"], places) + (_format_bounds(row, places) if bounded else ""),
+                row["mean"] is not None and row["mean"] in best,
+            )
+            for row in of.iter_rows(named=True)
+        ]
+        rows.append([Cell(_name_row(measure, better, of.item(0, "queries"), queries)), *cells])
+    for name, title in _SPENT.items():
+        rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
+    title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
+    return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
+
+
+def _find_best(means: list[float], better: str | None) -> set[float]:
+    """Return the means that are best but for rounding; none where all are equal, or neither direction is better."""
+    if not means or better is None:
+        return set()
+    top = max(means) if better == "up" else min(means)
+    best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
+    return best if any(mean not in best for mean in means) else set()
+
+
+#: Column of the pairs -> its heading in a table; Tukey's is shown where it exists.
+_P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
+
+
+def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
+    """Return a row for each measure and pair; significant differences and p-values under low coverage are marked."""
+    shown = _list_p_columns(comparison)
+    header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
+    bounded = "most" in comparison.pairs.columns
+    header += ["effect", "wins/ties/losses", "more iterations", *(["unjudged"] if bounded else []), "verdict"]
+    rows = []
+    for row in comparison.pairs.iter_rows(named=True):
+        mark = " *" if row["significant"] else ""  # beside the number, as in papers: the verdict says it in a word
+        cells = [
+            _name_row(row["measure"], row["better"], row["queries"], comparison.signature["queries"]),
+            row["system"],
+            row["against"],
+            _format_signed(row["difference"], places) + mark,
+            _format_interval(row["low"], row["high"], places),
+            *(_format_probability(row[name], places, doubtful=row["low_coverage"]) for name in shown),
+            _format_signed(row["effect"], 2),
+            _ABSENT if row["wins"] is None else f"{row['wins']}/{row['ties']}/{row['losses']}",
+            _format_signed(row["more_iterations"], 2),
+            *([_format_interval(row["least"], row["most"], places, absent="no bounds")] if bounded else []),
+        ]
+        turns = ", can turn" if bounded and row["can_turn"] else ""
+        rows.append([*map(Cell, cells), Cell((row["verdict"] or _ABSENT) + turns, verdict=row["verdict"] or "")])
+    return Grid("Differences, system minus against", header, 3, rows)
+
+
+def _list_p_columns(comparison: Findings) -> list[str]:
+    many = comparison.pairs.get_column("p_tukey").is_not_null().any()
+    return [name for name in _P_VALUES if many or name != "p_tukey"]
+
+
+def build_legend(comparison: Findings) -> list[str]:
+    """Return the sentences that explain columns and marks, and the notes."""
+    made = comparison.signature
+    shown = [_P_VALUES[name] for name in _list_p_columns(comparison)]
+    return [
+        f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values; Holm is that "
+        f"of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, "
+        f"Holm <= {made['alpha']:g}: only there the verdict is better or worse. "
+        f"Effect is the mean of the differences over their standard deviation. "
+        f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
+        *describe_bounds(made),
+        *comparison.notes,
+    ]
+
+
+def describe_bounds(signature: Mapping[str, Any]) -> list[str]:
+    """Return the sentence that explains the bounds of a table; none if there are no bounds."""
+    if "bounds" not in signature:
+        return []
+    return [
+        "Unjudged: the least and the most that a mean or a difference could be if each result without a judgment had a label "
+        f"from {signature['bounds'].replace('..', ' to ')}, the same one for all systems; a verdict can turn where some of "
+        "these labels give the difference the opposite sign, or any sign where it is 0."
+    ]
+
+
+def _name_row(measure: str, better: str | None, queries: int, of_all: int) -> str:
+    """Return a measure with its arrow, and with the number of its queries where it has no value for some."""
+    number = "" if queries == of_all else f" ({queries:,} quer{'y' if queries == 1 else 'ies'})"
+    return f"{measure} {ARROWS[better]}{number}"
+
+
+def _format_bounds(row: Mapping[str, Any], places: int) -> str:
+    """Return what follows a mean: its bounds, or that it has none."""
+    if row["most"] is None:
+        return " (no bounds)"
+    return f" [{_format_number(row['least'], places)}, {_format_number(row['most'], places)}]"
+
+
+def _format_interval(low: float | None, high: float | None, places: int, *, absent: str = _ABSENT) -> str:
+    return absent if low is None else f"[{_format_signed(low, places)}, {_format_signed(high, places)}]"
+
+
+def _format_number(value: float | None, places: int) -> str:
+    return _ABSENT if value is None else f"{value:.{places}f}" if places >= 0 else str(value)
+
+
+def _format_signed(value: float | None, places: int) -> str:
+    if value is None:
+        return _ABSENT
+    shown = _format_number(value, places)
+    if not value or not float(shown):
+        return shown.lstrip("-")
+    return shown if value < 0 else f"+{shown}"
+
+
+def _format_probability(value: float | None, places: int, *, doubtful: bool) -> str:
+    if value is None:
+        return _ABSENT
+    least = 10.0**-places
+    shown = f"<{least:.{places}f}" if places > 0 and value < least else _format_number(value, places)
+    return f"{shown} †" if doubtful else shown

@@ -1,0 +1,255 @@
+"""Splits a run into batches of whole queries, each with its tally and, where one is asked for, its ranking."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import NamedTuple, TypeVar
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
+from goodgain.counting.run_file import Block, RunFile, partition_by_query
+from goodgain.errors import notice
+from goodgain.files.trec_text import warn_of_passed_over
+from goodgain.formats import Qrels, Run
+from goodgain.formats.iterations import UnnamedRows, warn_of_unnamed_rows
+from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
+from goodgain.ranking.engine_ranking import tabulate_on_engine, warn_of_order
+from goodgain.ranking.first_occurrences import (
+    FirstOccurrences,
+    find_first_occurrences,
+    make_ranking,
+    warn_if_scores_contradict,
+)
+from goodgain.ranking.ranking_table import (
+    RankingTable,
+    tabulate_first_occurrences,
+    tabulate_ranking,
+)
+
+_Result = TypeVar("_Result")
+
+#: Blocks that threads count while the caller scores another one. Each is in memory.
+_AHEAD = 2
+
+
+class QueryBatch(NamedTuple):
+    """Some queries of a run with all their rows.
+
+    Attributes:
+        tally: what `counting.ledger.tally` returns for the rows.
+        ranking: query_id, doc_id, score (and more where they were read), the rows of a query together; None where no
+            ranking was asked for.
+        table: the ranking table; None where it was not asked for.
+        first_iterations: query_id, doc_id, iteration: where documents first occur, for labels by iteration; else None.
+    """
+
+    tally: pl.DataFrame
+    ranking: pl.DataFrame | None
+    table: RankingTable | None
+    first_iterations: pl.DataFrame | None
+
+
+@dataclass(frozen=True)
+class RankingRequest:
+    """The rankings that batches are to have.
+
+    Attributes:
+        order: the order in which iterations become one ranking: `seen`, `interleaved` or `last`.
+        with_documents: whether the ranking itself is needed, with its doc_ids.
+        with_table: whether the ranking table is needed.
+        positions: the columns of positions that the table needs beside trec_eval's `k`.
+    """
+
+    order: str
+    with_documents: bool = True
+    with_table: bool = False
+    positions: Collection[str] = ()
+
+
+class _ScatteredQueriesError(Exception):
+    """The rows of a query are in several blocks of a file."""
+
+
+def consume_batches(
+    consume: Callable[[Iterator[QueryBatch]], _Result],
+    run: Run | RunFile,
+    qrels: Qrels,
+    *,
+    rels: Sequence[float],
+    ranking: RankingRequest | None = None,
+) -> _Result:
+    """Return what a function makes of a run in batches that share no query: one batch, or several for a large file.
+
+    Where the rows of a query are in several blocks of a file, the function is called anew with other batches: its rows are
+    first grouped by query, in files on disk.
+
+    Args:
+        consume: the function; it keeps nothing of a call that did not return.
+        run: the run.
+        qrels: the judgments.
+        rels: the thresholds of the tallies.
+        ranking: the rankings that are needed; None if none is.
+
+    Raises:
+        InputError: a block of the file cannot be read.
+    """
+    if not isinstance(run, RunFile):
+        return consume(iter([_count_run(run, qrels, rels, ranking)]))
+    count = _Counter(qrels, rels, ranking).count
+
+    def start(blocks: Iterable[Block]) -> _Result:
+        return consume(_count_blocks(run, blocks, count))
+
+    with suppress(_ScatteredQueriesError):
+        return start(run.blocks())
+    # Outside the handler: the error would hold all of the first call.
+    return start(partition_by_query(run))
+
+
+def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.DataFrame:
+    """Return what `counting.ledger.tally` returns for a whole run, which is read in batches.
+
+    Raises:
+        InputError: a block of the file cannot be read.
+    """
+    return consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), run, qrels, rels=rels)
+
+
+def _count_run(run: Run, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
+    """Count and rank a run in memory, or on its engine, where the table stays if it can."""
+    if isinstance(run.frame, pl.DataFrame) or (request is not None and not run.lives_on_engine):
+        counted = _Counter(qrels, rels, request).count(run)
+        warn_if_scores_contradict(counted.contradicting)
+        return counted.batch
+    ranking, table = None, None
+    if request is not None and request.with_table and not request.with_documents:
+        rows = nw.from_native(run.frame)
+        warn_of_order(rows, order=request.order)
+        table = tabulate_on_engine(rows, qrels.judgments, order=request.order, positions=request.positions)
+    elif request is not None:
+        ranking = run.flatten(request.order)
+        table = tabulate_ranking(ranking, qrels.judgments, positions=request.positions) if request.with_table else None
+    tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    return QueryBatch(tallied, ranking, table, None if qrels.labels is None else run.first_iterations)
+
+
+class _Counted(NamedTuple):
+    """A batch, and what notices need of its rows; the rows themselves are not kept.
+
+    Attributes:
+        batch: the batch.
+        contradicting: the number of its queries in which ranks contradict scores.
+        has_repeats: whether a document stands twice in a query.
+        has_iterations, unnamed: as in `Run`.
+    """
+
+    batch: QueryBatch
+    contradicting: int
+    has_repeats: bool
+    has_iterations: bool
+    unnamed: UnnamedRows
+
+
+class _Counter:
+    """Counts and ranks a run in memory, or parts of one, in several threads."""
+
+    def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
+        self._qrels = qrels
+        self._rels = rels
+        self._request = request
+        self._columns = ["query_id", "iteration", "doc_id", *(["rank", "score"] if request is not None else [])]
+        self._once = Lock()
+
+    @cached_property
+    def _unit(self) -> float:
+        return find_unit(self._qrels.frame.get_column("relevance"))
+
+    def count(self, run: Run) -> _Counted:
+        """Return the counts of a run, or of a part of one that has whole queries."""
+        qrels, rows = self._qrels, run.rows.select(self._columns)
+        firsts, first_iterations = find_first_occurrences(rows), None
+        with self._once:  # the first thread that needs the labels numbers them, while others read
+            judgments, unit = qrels.judgments, self._unit
+        if qrels.labels is None:
+            relevance = judgments.look_up(firsts)
+        else:
+            query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
+            first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
+            relevance = label_by_iteration(first_iterations, qrels.frame)
+        tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=unit)
+        ranking, table, contradicting = self._rank(rows, firsts, relevance)
+        batch = QueryBatch(tallied, ranking, table, first_iterations)
+        return _Counted(batch, contradicting, firsts.has_repeats, run.has_iterations, run.unnamed)
+
+    def _rank(
+        self, rows: pl.DataFrame, firsts: FirstOccurrences, relevance: pl.Series | None
+    ) -> tuple[pl.DataFrame | None, RankingTable | None, int]:
+        """Return ranking and ranking table, as far as they are asked for, and the queries whose scores contradict."""
+        request = self._request
+        if request is None:
+            return None, None, 0
+        if request.order != "seen":
+            firsts, relevance = find_first_occurrences(rows, request.order), None
+        ranking = make_ranking(firsts).select("query_id", "doc_id", "score") if request.with_documents else None
+        table = None
+        if request.with_table:
+            judgments = self._qrels.judgments
+            relevance = judgments.look_up(firsts) if relevance is None else relevance
+            table = tabulate_first_occurrences(firsts, judgments, relevance, positions=request.positions)
+        return ranking, table, firsts.contradicting
+
+
+def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[QueryBatch]:
+    contradicting = 0
+    repeats_without_iterations = False
+    unnamed = []
+    met: set[str] = set()
+    for batch, contradicting_here, repeats_without_column, has_iterations, unnamed_here in _count_ahead(blocks, count):
+        unnamed.append(unnamed_here)
+        repeats_without_iterations |= repeats_without_column
+        file.numbered.append(has_iterations)
+        query_ids = batch.tally.get_column("query_id").unique().to_list()
+        if not met.isdisjoint(query_ids):
+            raise _ScatteredQueriesError
+        met.update(query_ids)
+        contradicting += contradicting_here
+        yield batch
+    warn_of_file(file, unnamed, is_empty=not met)
+    warn_if_scores_contradict(contradicting)
+    if repeats_without_iterations:
+        warn_of_missing_iterations(file)
+
+
+def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: bool) -> None:
+    """Give the notices about a file that was read in blocks: what was not read of it, and whether there was any row."""
+    if is_empty:
+        notice(f"{file.path}: {EMPTY_RUN}")
+    warn_of_passed_over(str(file.path), file.passed_over.values())
+    file.passed_over.clear()
+    warn_of_unnamed_rows(str(file.path), unnamed)
+
+
+def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[_Counted]:
+    """Yield the counts of each block, which threads make ahead; no block is kept that was counted."""
+
+    def count_block(block: Block) -> _Counted:
+        counted = count(block.run)
+        lacks_column = block.frame is not None and "iteration" not in block.frame.columns
+        return counted._replace(has_repeats=lacks_column and counted.has_repeats)
+
+    waiting: deque[Future[_Counted]] = deque()
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        for block in blocks:
+            waiting.append(pool.submit(count_block, block))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

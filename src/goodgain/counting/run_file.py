@@ -1,0 +1,291 @@
+"""A run in a large file, which is read in blocks of whole queries, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
+from goodgain.files.opening import (
+    Content,
+    check_line,
+    compression,
+    open_stream,
+    stem,
+)
+from goodgain.files.table_reading import explain_container_errors, frame_of
+from goodgain.files.trec_text import PassedOver, read_text
+from goodgain.files.writing import temporary_folder
+from goodgain.formats.any_source import OpenFrame, open_frame
+from goodgain.formats.column_names import (
+    Columns,
+    FoundColumns,
+    find_columns,
+)
+from goodgain.formats.run import Run, make_run
+from goodgain.schema import RUN, Table
+
+BLOCK = 16 * 2**20  # bytes of text that are read at a time
+_ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
+
+_BOM = b"\xef\xbb\xbf"
+_TAIL = 2**16  # the bytes before the wanted end of a block in which a place to cut is looked for first
+_ROW = "row in the file"
+_FILES = 200  # open at a time, at most: some systems allow a process 256
+_SHRUNK = 6  # compressed text of a run, and Parquet, is about a sixth of the text
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A run in a large file.
+
+    Attributes:
+        path: text (also .gz and .zst) or Parquet.
+        gaps, first: as in `read_run`.
+        is_text: whether it is text.
+        compressed: whether it is compressed text.
+        columns: the user's names of the columns of a Parquet file.
+        likely_iteration, renamed, warned: as in `Run`.
+        block: how much is read at a time, in bytes of text.
+        passed_over: what was not read of each block of text, by the byte that the block begins at.
+        numbered: for each block that was counted, whether some row of it has a number as its iteration.
+    """
+
+    path: Path
+    gaps: str
+    first: int
+    is_text: bool
+    compressed: bool = False
+    block: int = BLOCK
+    columns: Columns = field(default_factory=dict)
+    likely_iteration: str | None = None
+    renamed: frozenset[str] = frozenset()
+    warned: set[str] = field(default_factory=set, compare=False)
+    passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
+    numbered: list[bool] = field(default_factory=list, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The system, by the file's stem."""
+        return stem(self.path)
+
+    @property
+    def has_iterations(self) -> bool:
+        """As in `Run`; known once the blocks have been counted."""
+        return any(self.numbered)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the run cut between queries; a query whose rows stand apart is in several blocks."""
+        if self.is_text:
+            block: Block | None = None
+            for text in text_blocks(self.path, size=self.block):
+                block = Block(self, text=text)
+                yield block
+            if block is None:
+                yield Block(self, text=TextBlock(0, b""))
+        else:
+            for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES, columns=self.columns):
+                yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some queries of a run, as text, or as columns and where their rows come from."""
+
+    file: RunFile
+    text: TextBlock | None = None
+    frame: pl.DataFrame | None = None
+    rows: RowSource | None = None
+
+    @cached_property
+    def run(self) -> Run:
+        """The block as a run."""
+        file = self.file
+        return make_run(
+            self.read(),
+            name=file.name,
+            is_text=self.text is not None,
+            gaps=file.gaps,
+            first=file.first,
+            errors="raise",
+            is_part=True,
+        )
+
+    def read(self) -> OpenFrame:
+        """Read the columns as they stand."""
+        if self.text is not None:
+            content = Content(self.text.data, part_of=self.file.path, offset=self.text.offset)
+            frame, lines, passed_over = read_text(content, RUN, label=str(self.file.path), errors="raise")
+            self.file.passed_over[self.text.offset] = passed_over
+            return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
+        opened = open_frame(self.frame, RUN)
+        return opened._replace(rows=self.rows or opened.rows)
+
+
+class TextBlock(NamedTuple):
+    """Whole lines of a file: the (decompressed) byte of the file that they begin at, and their bytes."""
+
+    offset: int
+    data: bytes
+
+
+def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
+    """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of one query are in one block.
+
+    Args:
+        path: the file.
+        size: bytes of a block, about; more where one query has more.
+
+    Raises:
+        InputError: the file cannot be read, became shorter meanwhile, or its compressed data are damaged or end too early.
+    """
+    is_compressed = compression(path) is not None
+    with open_stream(path) as stream:
+        whole = 0 if is_compressed else os.fstat(stream.fileno()).st_size
+        begin = stream.read(len(_BOM))
+        offset, pieces, in_line = (len(_BOM), [b""], 0) if begin == _BOM else (0, [begin], 0)
+        while more := stream.read(size):
+            in_line = check_line(in_line, more, path)
+            end = _last_query(more)
+            if end:
+                data = b"".join((*pieces, memoryview(more)[:end]))
+                yield TextBlock(offset, data)
+                offset += len(data)
+                pieces = [more[end:]]
+            else:
+                pieces.append(more)
+    data = b"".join(pieces)
+    if data:
+        yield TextBlock(offset, data)
+    if offset + len(data) < whole:
+        raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
+
+
+def _last_query(data: bytes) -> int:
+    """Return the byte at which the lines of the last query begin; 0 where only one query is seen.
+
+    What stands before the first newline and after the last may be parts of lines, and is not looked at. Comments have no
+    query: they stay with the lines before them, or after them.
+    """
+    start = end = data.rfind(b"\n") + 1
+    if _is_one_query(data, end):
+        return 0
+    last: list[bytes] = []
+    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
+        first = [] if data.startswith(COMMENT_BYTES, line) else data[line:end].split(None, 1)[:1]
+        if first and last and first != last:
+            return start
+        if first:
+            last, start = first, line
+        end = line
+    return 0
+
+
+def _is_one_query(data: bytes, end: int) -> bool:
+    """Return whether all lines from the first newline to `end` begin with the same query, without a look at each of them."""
+    begin = data.find(b"\n") + 1
+    query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
+    last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
+    if not query or query != last:
+        return False
+    lines = sum(data.count(b"\n" + query[0] + blank, 0, end) for blank in (b" ", b"\t"))
+    return lines == data.count(b"\n", 0, end) - 1
+
+
+def table_blocks(
+    path: Path, table: Table, *, rows: int, columns: Columns | None = None
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield the rows of a Parquet file, cut between queries, each block with the number of its first row.
+
+    `columns` has the user's names of them.
+
+    Raises:
+        InputError: the file is not a readable Parquet file.
+    """
+    import pyarrow.parquet as pq
+
+    with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
+        names = find_columns(file.schema_arrow.names, table, columns or {}, label=str(path)).names
+        kept: pl.DataFrame | None = None
+        before = 0
+        for batch in file.iter_batches(batch_size=rows, columns=list(names)):
+            new = frame_of(batch).rename(names)
+            data = new if kept is None else pl.concat([kept, new])
+            same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
+            others = (~same).arg_true()
+            end = int(others[-1]) + 1 if len(others) else 0
+            if end:
+                yield before, data[:end]
+                before += end
+            kept = data[end:]
+        if kept is not None and len(kept):
+            yield before, kept
+
+
+def partition_by_query(file: RunFile) -> Iterator[Block]:
+    """Yield the run in blocks that hold every row of their queries, in the order of the file.
+
+    Each row is written to one of several temporary files, chosen by a hash of its query. They need about as much room on
+    disk as the run takes as text.
+    """
+    size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
+    parts = min(size // (2 * file.block) + 2, _FILES)
+    with temporary_folder() as folder:
+        paths = [folder / f"{part}.arrow" for part in range(parts)]
+        _write_partitions(file, paths)
+        for path in paths:
+            if path.exists():
+                frame = pl.read_ipc_stream(path)
+                rows = frame.get_column(_ROW).to_list()
+                place: RowSource = FrameRows(str(file.path), rows)
+                if file.is_text:
+                    place = TextLines(str(file.path), Content(b"", file.path), rows)
+                yield Block(file, frame=frame.drop(_ROW), rows=place)
+
+
+def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        writers: dict[int, pa.RecordBatchStreamWriter] = {}
+        for block in file.blocks():
+            frame = _add_row_numbers(block)
+            part = frame.get_column("query_id").hash() % len(paths)
+            for (number,), some in frame.with_columns(part=part).partition_by("part", as_dict=True).items():
+                table = some.drop("part").to_arrow()
+                if number not in writers:
+                    sink = stack.enter_context(pa.OSFile(str(paths[number]), "wb"))
+                    writers[number] = stack.enter_context(pa.ipc.new_stream(sink, table.schema))
+                writers[number].write_table(table)
+
+
+def _add_row_numbers(block: Block) -> pl.DataFrame:
+    """Return the columns of a block, in types that fit every block of the file, with the line or row of each."""
+    opened, rows, _ = block.read()
+    frame: pl.DataFrame = opened.to_native()
+    if not isinstance(rows, TextLines):
+        return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))
+    numbers = pl.col("rank", "score").cast(pl.Float64)
+    return frame.with_columns(
+        pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, _line_numbers(rows, len(frame)))
+    )
+
+
+def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
+    """Return the number of the line of each row; lines are counted one by one only where some may not be rows."""
+    content = lines.content
+    if lines.lines is not None:
+        return lines.lines
+    text = content.data
+    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:
+        return range(content.before + 1, content.before + 1 + rows)
+    return [number for number, _ in number_rows(content)]

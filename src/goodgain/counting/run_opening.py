@@ -1,0 +1,157 @@
+"""Opens runs to be scored: small ones are read at once, large files are read in blocks, some queries at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.counting.run_file import BLOCK, RunFile, table_blocks
+from goodgain.files.opening import COMPRESSED, Content, compression, container, open_plain, open_stream
+from goodgain.formats.any_source import find_header
+from goodgain.formats.column_names import (
+    Columns,
+    check_columns,
+    check_columns_used,
+    find_columns,
+    warn_of_understood_columns,
+)
+from goodgain.formats.qrels import Qrels, load_qrels
+from goodgain.formats.run import Run, check_run_options, load_run
+from goodgain.ranking.engines import collect
+from goodgain.schema import RUN
+
+#: A file of more bytes is read in blocks, side by side; a smaller one is a block by itself.
+LARGE = BLOCK
+LARGE_COMPRESSED = LARGE // 6  # text of runs shrinks to about a sixth, in Parquet too
+_HEAD = 2**16  # bytes in which the first line of a file is
+#: Rows of a sample, at most; taken from so many places; in a file, so many bytes at each.
+_ROWS, _PLACES, _BYTES = 6_000, 16, 2**14
+_PIECE = 2**20  # bytes that are unpacked at a time to learn how many there are
+
+
+def open_run(
+    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+) -> Run | RunFile:
+    """Open a run to be scored: a large file stays where it is, to be read in blocks; anything else is read at once.
+
+    The options are those of `read_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
+    checks that every name in `columns` was used.
+
+    Raises:
+        InputError: as `read_run`; for a large file, when its blocks are read.
+    """
+    columns = check_columns(columns)
+    if isinstance(source, RunFile):
+        return source
+    if errors == "raise" and isinstance(source, (str, os.PathLike)):
+        found = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
+        if found is not None:
+            check_run_options(source, gaps=gaps, first=first, errors=errors)
+            return found
+    return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+
+
+def open_run_and_qrels(
+    qrels: Any,
+    run: Any,
+    *,
+    gaps: str = "close",
+    first: int = 1,
+    labels: str | None = None,
+    errors: str = "raise",
+    columns: Columns | None = None,
+) -> tuple[Run | RunFile, Qrels]:
+    """Open a run and read qrels, with one `columns` for both.
+
+    The options are those of `read_run` and `read_qrels`.
+
+    Raises:
+        InputError: as both; a name in `columns` is a column of neither.
+    """
+    searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
+    judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    check_columns_used(columns or {}, searched, judged)
+    return searched, judged
+
+
+def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
+    """Open a file in blocks, if it is large and of a kind that can be read so."""
+    with suppress(OSError, ValueError):  # the file cannot be read: load_run says why
+        kind, compressed = container(path), compression(path) is not None
+        if path.is_file() and kind == "text" and _is_large_text(path, columns, compressed=compressed):
+            return RunFile(path, gaps, first, is_text=True, compressed=compressed)
+        if path.is_file() and kind == "parquet" and path.stat().st_size > LARGE_COMPRESSED:
+            return _open_parquet(path, gaps=gaps, first=first, columns=columns)
+    return None
+
+
+def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
+    """Tell whether a file is large text without a header; of a compressed one no more is unpacked than says so."""
+    if path.suffix.lower() in COMPRESSED and not compressed:
+        return False
+    with open_stream(path) as file:
+        head = file.read(_HEAD)
+        left = (LARGE_COMPRESSED if compressed else LARGE) - path.stat().st_size
+        if compressed and left >= 0:
+            left = LARGE - len(head)
+            while left >= 0 and (piece := file.read(_PIECE)):
+                left -= len(piece)
+    return left < 0 and find_header(Content(head), path, columns) is None
+
+
+def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(path)
+    found = find_columns(metadata.schema.to_arrow_schema().names, RUN, columns, label=str(path))
+    if not metadata.num_rows or not set(RUN.required) <= set(found.names.values()):
+        return None
+    warn_of_understood_columns(found, str(path))
+    iteration, renamed = found.likely_iteration, found.renamed
+    return RunFile(path, gaps, first, is_text=False, columns=columns, likely_iteration=iteration, renamed=renamed)
+
+
+def sample_rows(run: Run | RunFile) -> pl.DataFrame:
+    """Return query_id and doc_id of at most 6,000 rows of a run: from all its parts if it is in memory or a file of text."""
+    if not isinstance(run, RunFile) and isinstance(run.frame, pl.DataFrame):
+        rows = run.frame.select("query_id", "doc_id")
+        size = _ROWS // _PLACES
+        places = _choose_places(rows.height, size) if rows.height > _ROWS else ()
+        return pl.concat([rows.slice(start, size) for start in places]) if places else rows
+    if isinstance(run, RunFile) and run.is_text:
+        return _read_some_lines(run)
+    if isinstance(run, RunFile):
+        _, first = next(table_blocks(run.path, RUN, rows=_ROWS, columns=run.columns))
+        return first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
+    return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)).cast(pl.String)
+
+
+def _choose_places(length: int, size: int) -> list[int]:
+    """Return where to begin in each of `_PLACES` equal parts of a length, by a hash that is the same every time."""
+    width = length // _PLACES
+    digests = [hashlib.blake2b(f"{length} {number}".encode(), digest_size=8).digest() for number in range(_PLACES)]
+    room = max(width - size, 1)
+    return [number * width + int.from_bytes(digest, "big") % room for number, digest in enumerate(digests)]
+
+
+def _read_some_lines(run: RunFile) -> pl.DataFrame:
+    """Read pieces of a text file; a compressed one is read from its beginning, in one piece."""
+    lines: list[bytes] = []
+    places = _choose_places(run.path.stat().st_size, _BYTES)
+    if run.compressed:
+        with open_stream(run.path) as file:
+            lines = file.read(_PLACES * _BYTES).split(b"\n")[:-1]
+    else:
+        with open_plain(run.path) as file:
+            for start in places:
+                file.seek(start)
+                lines += file.read(_BYTES).split(b"\n")[1:-1]
+    fields = [fields for line in lines if len(fields := line.split(None, 3)) > 3]
+    rows = [(line[0].decode("utf-8", "replace"), line[2].decode("utf-8", "replace")) for line in fields]
+    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")

@@ -1,0 +1,211 @@
+"""Joins verified pairs to groups, and names the groups; both are the same whatever the order of the rows.
+
+All results of a group, a document, get the strongest name that one of them has. Names by content are hashes, which are
+equal in every process, on every machine, in every frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goodgain.dedup.candidates import Policy, SkippedPairs
+from goodgain.dedup.document_types import NAMED_BEYOND_START, NAMED_BY_URL, TYPES
+from goodgain.dedup.normalisation import SEVERAL
+from goodgain.dedup.records import ITEM_IDS, USED_NAMES, Records
+from goodgain.dedup.rules import Verdicts, verify
+
+#: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
+_CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
+_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *_CONTENT_COLUMNS)
+
+
+def group_records(
+    records: Records, pairs: pl.DataFrame, verdicts: Verdicts, policy: Policy, limit: int
+) -> tuple[pl.Series, int, list[SkippedPairs]]:
+    """Join the pairs that are the same, in order of confidence; refuse joins of records proven different.
+
+    Returns:
+        The group of each record, the number of joins refused, and the pairs left uncompared within groups.
+    """
+    from scipy.sparse import coo_array  # slow to import, so it is imported only here
+    from scipy.sparse.csgraph import connected_components
+
+    size = records.frame.height
+    left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
+    same = verdicts.same
+    graph = coo_array((np.ones(same.sum(), dtype=np.int8), (left[same], right[same])), shape=(size, size))
+    component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
+
+    conflicts = pairs.filter(verdicts.proven_different & (component[left] == component[right])).select("left", "right")
+    more, skipped = _find_conflicts(records, component, policy, limit)
+    conflicts = pl.concat([conflicts, more]).unique()
+    refused = 0
+    if conflicts.height:  # only components with a conflict, which are few, are joined again pair by pair
+        with_conflict = np.unique(component[conflicts["left"].to_numpy()])
+        within = same & np.isin(component[left], with_conflict)
+        joins = pl.DataFrame({"left": left[within], "right": right[within], "sure": verdicts.confidence[within]})
+        refused = _join_in_order(records, component, joins, conflicts)
+    return pl.Series(component), refused, skipped
+
+
+def _find_conflicts(
+    records: Records, component: npt.NDArray[np.int64], policy: Policy, limit: int
+) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+    """Find pairs proven different within a component that share no key, and so are not among the candidates.
+
+    Records are compared with all others in components whose records differ in a field that can prove a difference.
+    """
+    members = pl.DataFrame({"component": component, "record": records.frame["record"]})
+    members = members.filter(pl.len().over("component") > 2)
+    distinguishing = ["type", "page", "choice", "title", *records.attributes, *(["doc_id"] if records.trusted else [])]
+    distinguishing += ["item", "snippet"] if policy == "strict" else []
+    values = members.join(records.frame.select("record", *distinguishing), on="record")
+    if policy != "strict":
+        by_title = [row.name for row in TYPES.values() if row.title in row.reject]
+        titles_count = pl.col("type").is_in(by_title).any().over("component")
+        values = values.with_columns(title=pl.when(titles_count).then("title"))
+    kinds = values.group_by("component").agg(pl.len().alias("size"), pl.col(distinguishing).drop_nulls().n_unique())
+    mixed = kinds.filter(pl.any_horizontal(pl.col(distinguishing) > 1)).select("component", "size")
+    whole = mixed.filter(pl.col("size") * (pl.col("size") - 1) // 2 <= limit)
+    large = mixed.join(whole, on="component", how="anti")
+    skipped = []
+    if large.height:
+        left_out = large.select((pl.col("size").cast(pl.Int64) * (pl.col("size") - 1) // 2).sum()).item()
+        skipped.append(SkippedPairs("group", large.height, int(left_out)))
+    open_members = members.join(whole, on="component")
+    pairs = open_members.join(open_members, on="component").filter(pl.col("record") < pl.col("record_right"))
+    found = pairs.select(left="record", right="record_right")
+    verdicts = verify(records, found["left"].to_numpy(), found["right"].to_numpy(), policy)
+    return found.filter(verdicts.proven_different), skipped
+
+
+def _join_in_order(
+    records: Records, component: npt.NDArray[np.int64], joins: pl.DataFrame, conflicts: pl.DataFrame
+) -> int:
+    """Assign groups to the records of the joins in `component`, strongest join first; return the number refused.
+
+    Joins of equal confidence are ordered by the hashes of their records, so that the order of rows changes nothing.
+    """
+    nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
+    hashes = dict(zip(nodes.to_list(), _hash_columns(records.frame[nodes.to_list()]).to_list(), strict=True))
+    order = sorted((-sure, *sorted((hashes[one], hashes[two])), one, two) for one, two, sure in joins.iter_rows())
+    root = {node: node for node in nodes.to_list()}
+    members = {node: [node] for node in root}
+    different: dict[int, set[int]] = {node: set() for node in root}
+    for one, two in conflicts.iter_rows():
+        different[one].add(two)
+        different[two].add(one)
+    refused = 0
+    for *_, one, two in order:
+        large, small = sorted((root[one], root[two]), key=lambda node: (len(members[node]), node), reverse=True)
+        if large == small:
+            continue
+        if not different[large].isdisjoint(members[small]):
+            refused += 1
+            continue
+        for node in members[small]:
+            root[node] = large
+        members[large] += members.pop(small)
+        different[large] |= different.pop(small)
+    fresh = int(component.max()) + 1  # new numbers, distinct from those of all components
+    for node, head in root.items():
+        component[node] = fresh + head
+    return refused
+
+
+def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
+    """Return the document of each row; `groups` is the group of each record, `rows` the rows that hold a result."""
+    units, of_row = _split_units(records, groups, rows)
+    best = (
+        _choose_names(units.with_row_index("unit"), records)
+        .group_by("group")
+        .agg(pl.col("scope").first(), pl.col("name").sort_by("strength", "name").first())
+    )
+    best = _number_collisions(best, units)
+    return of_row.join(best, on="group", how="left", maintain_order="left")["document"]
+
+
+def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the units that get a name, with their groups, and the group of each row.
+
+    A unit is a record, but for a record `apart` there is a unit for each row, as each of its rows is a document.
+    """
+    units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
+    of_row = rows.select("row", "record", group=groups.gather(rows["record"]))
+    apart = units.filter(pl.col("apart") & (pl.len().over("group") == 1))
+    if apart.is_empty():
+        return units, of_row
+    twins = rows.join(apart.select("record"), on="record", how="semi").select(
+        "row", "record", twin=pl.int_range(pl.len(), dtype=pl.UInt32).over("record")
+    )
+    twins = twins.with_columns(group=pl.int_range(pl.len(), dtype=pl.Int64) + groups.max() + 1)
+    copies = twins.drop("row").join(apart.drop("group", "twin"), on="record").select(units.columns)
+    units = pl.concat([units.join(apart, on="record", how="anti"), copies])
+    of_row = of_row.join(twins.select("row", own="group"), on="row", how="left", maintain_order="left")
+    return units, of_row.with_columns(group=pl.coalesce("own", "group"))
+
+
+def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
+    """Return the strongest name of each unit, and its strength (0 is the strongest)."""
+    item_id = pl.lit(None, pl.String)
+    for row in TYPES.values():
+        own = [name for name in row.item_ids if name in records.attributes]
+        if own:
+            firsts = pl.min_horizontal(pl.col(name).str.split(SEVERAL).list.first() for name in own)
+            item_id = pl.when(pl.col("type") == row.name).then(firsts).otherwise(item_id)
+    kind = pl.col("type")
+    url_names_it = kind.is_in(NAMED_BY_URL) | (kind.is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
+    content = [name for name in _CONTENT_COLUMNS if name in units.columns]
+    # From the strongest name to the weakest. The content comes before a doc_id, as searches issue doc_ids anew.
+    ranked = {
+        "trusted": pl.when(pl.lit(records.trusted)).then("doc_id"),
+        "item_id": item_id,
+        "url": pl.when(url_names_it).then("url"),
+        "text": pl.when(pl.any_horizontal(pl.col(content).is_not_null())).then("text"),
+        "doc_id": pl.col("doc_id"),
+        "start_page": pl.col("url"),
+        "nothing": pl.col("text"),
+    }
+    strong = units.select(pl.coalesce(ranked["trusted"], ranked["item_id"], ranked["url"]).is_not_null()).to_series()
+    texts = units.filter(~strong)
+    texts = texts.select("unit", text="text:" + _hash_columns(texts, _CONTENT_COLUMNS, 8))
+    units = units.join(texts, on="unit", how="left", maintain_order="left")
+    strength = pl.coalesce(pl.when(name.is_not_null()).then(place) for place, name in enumerate(ranked.values()))
+    return units.select("group", "scope", name=pl.coalesce(ranked.values()), strength=strength)
+
+
+def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+    """Number groups of a scope that would share a name: the second in order of content hashes gets `#2`, and so on."""
+    shared = best.filter(pl.struct("scope", "name").is_duplicated())
+    if shared.is_empty():
+        return best.select("group", document="name")
+    members = units.join(shared, on="group", how="semi")
+    hashes = members.select("group", "twin", hash=_hash_columns(members)).sort("hash", "twin")
+    numbered = (
+        shared.join(hashes.unique("group", keep="first"), on="group")
+        .sort("scope", "name", "hash", "twin")
+        .with_columns(number=pl.int_range(1, pl.len() + 1).over("scope", "name"))
+    )
+    taken = set(best.select("scope", "name").iter_rows())
+    documents = []
+    for scope, name, number in numbered.select("scope", "name", "number").iter_rows():
+        document = name if number == 1 else f"{name}#{number}"
+        while number > 1 and (scope, document) in taken:  # a URL may itself end in `#2`
+            document += "'"
+        taken.add((scope, document))
+        documents.append(document)
+    found = numbered.select("group", document=pl.Series(documents, dtype=pl.String))
+    return best.join(found, on="group", how="left").select("group", document=pl.coalesce("document", "name"))
+
+
+def _hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
+    # Nulls are left out with their names: a column that only other rows fill must not change the hash of this one.
+    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
+    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
+    return pl.Series(digests, dtype=pl.String)

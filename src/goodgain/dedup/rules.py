@@ -1,0 +1,201 @@
+"""Phase 2: the rules that decide whether two records are the same document. The first rule that decides is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goodgain.dedup.candidates import Policy
+from goodgain.dedup.document_types import GENERIC, TYPES, find_pair_type
+from goodgain.dedup.field_comparison import Evidence, Mask
+from goodgain.dedup.records import ITEM_IDS, MIN_SNIPPET, Records
+
+#: The ruling on pairs: which are the same, which are different, and the confidence in those that are the same.
+_Ruling = tuple[Mask, Mask, npt.NDArray[np.float64] | float]
+
+#: The most that agreeing fields count: less than an equal doc_id (1.5) or URL (2).
+_MAX_CONFIDENCE = 1.4
+#: Pairs compared at once, which bounds the memory for the values gathered for them.
+_PAIRS_AT_ONCE = 1_000_000
+
+
+class Rule(NamedTuple):
+    """One rule: its name, its decision on pairs, and the policies under which it is used."""
+
+    name: str
+    decide: Callable[[Evidence, Policy], _Ruling]
+    policies: tuple[Policy, ...] = ("id", "standard", "strict", "content")
+
+
+class Verdicts(NamedTuple):
+    """For each pair, the place of the rule in `RULES` (or UNDECIDED), whether it is the same, and the confidence."""
+
+    rule: npt.NDArray[np.uint8]
+    same: Mask
+    confidence: npt.NDArray[np.float64]
+
+    @property
+    def proven_different(self) -> Mask:
+        """Whether a rule decided that the two are different; undecided pairs are not proven different."""
+        return ~self.same & (self.rule < len(RULES))
+
+
+def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
+    if not pairs.records.trusted:
+        return pairs.no_pairs(), pairs.no_pairs(), 0.0
+    equal, other = pairs.compare("doc_id")
+    return equal, other, 4.0
+
+
+def _decide_by_type(pairs: Evidence, policy: Policy) -> _Ruling:
+    return pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0
+
+
+def _decide_by_mismatch(pairs: Evidence, policy: Policy) -> _Ruling:
+    """Reject a pair that differs in anything that its type compares. Untrusted doc_ids are not compared: searches reissue them."""
+    kind = pairs.kind
+    compared = {*kind.item_ids, *kind.reject, *kind.required, *kind.weights, "title", "snippet"}
+    return pairs.no_pairs(), (pairs.compare("item")[1] & _names_item(pairs)) | pairs.differ_in_any(compared), 0.0
+
+
+def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
+    agree, differ = pairs.no_pairs(), pairs.no_pairs()
+    for name in pairs.kind.item_ids:
+        equal, other = pairs.compare(name)
+        agree = agree | equal
+        if name not in pairs.kind.lenient_ids:
+            differ = differ | other
+    return agree & ~differ, differ, 3.0
+
+
+def _decide_by_contradiction(pairs: Evidence, policy: Policy) -> _Ruling:
+    return pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0
+
+
+def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
+    equal, names_item = pairs.compare("url")[0], _names_item(pairs)
+    if policy == "id":
+        return equal & names_item, pairs.no_pairs(), 2.0
+    differ = pairs.compare("page")[1] & names_item
+    if policy == "content" and differ.any():
+        doubtful = pairs.select(differ)
+        differ[differ] = ~(doubtful.compare("title")[0] & doubtful.compare("snippet")[0])
+    return equal & names_item, differ | pairs.compare("choice")[1], 2.0
+
+
+def _names_item(pairs: Evidence) -> Mask:
+    """Return whether the URLs name the items, rather than a place where many are found."""
+    if pairs.kind.url == "item beyond the start page":
+        beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
+        return beyond[pairs.left] & beyond[pairs.right]
+    return np.full(len(pairs), pairs.kind.url == "item")
+
+
+def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
+    reissued = pairs.records.frame["reissued"].to_numpy()
+    same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
+    if same.any():
+        some = pairs.select(same)
+        confirmed = some.compare("snippet")[0]
+        if "parent" not in some.kind.required:  # all passages of a parent have its title
+            confirmed = confirmed | some.compare("title")[0]
+        same[same] = confirmed | ~_has_common_field(some)
+    return same, pairs.no_pairs(), 1.5
+
+
+def _has_common_field(pairs: Evidence) -> Mask:
+    """Return whether both sides have a title, a snippet, a URL, or the same field."""
+    names = ["title", "snippet", "url", "rest", *set(pairs.records.attributes).difference(ITEM_IDS)]
+    shared: Mask = np.any([pairs.has_both(name) for name in names], axis=0)
+    return shared
+
+
+def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
+    # In hundredths: sums of 0.1 and 0.2 are not exact, and 1.0 is a threshold.
+    total = np.zeros(len(pairs), dtype=np.int64)
+    weights = {name: round(100 * weight) for name, weight in pairs.kind.weights.items()}
+    snippet = weights.pop("snippet", 0)
+    for name, weight in weights.items():
+        total += np.where(pairs.compare(name)[0], weight, 0)
+    if snippet:
+        near = total + snippet >= 100
+        agree = pairs.no_pairs()
+        agree[near] = pairs.select(near).compare("snippet")[0]
+        is_short = np.minimum(*pairs.snippet_lengths) < MIN_SNIPPET
+        total += np.where(agree, np.where(is_short, snippet // 2, snippet), 0)
+        alone = pairs.long_equal_snippets & ~pairs.compare("title")[1]
+        total = np.where(alone, np.maximum(total, 100), total)
+    same = total >= 100
+    for name in pairs.kind.required:
+        same = same & pairs.compare(name)[0]
+    return same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE)
+
+
+_ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
+#: In the order in which they are applied: the surest evidence first.
+RULES = (
+    Rule("trusted", _decide_by_trusted_id),
+    Rule("type", _decide_by_type),
+    Rule("mismatch", _decide_by_mismatch, ("strict",)),
+    Rule("item id", _decide_by_item_id),
+    Rule("field", _decide_by_contradiction, _ALL_BUT_ID),
+    Rule("url", _decide_by_url),
+    Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
+    Rule("fields", _decide_by_weights, _ALL_BUT_ID),
+)
+#: Stands in the place of a rule for pairs that no rule decided.
+UNDECIDED = len(RULES)
+#: The name for each place; the last is for equal results that no rule joins.
+RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical")
+_IDENTICAL = len(RULES) + 1
+
+
+def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], policy: Policy) -> Verdicts:
+    """Decide for each pair of records whether they are the same document: a pair that one rule decides is not seen by the next."""
+    rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
+    same = np.zeros(len(left), dtype=np.bool_)
+    confidence = np.zeros(len(left))
+    for start in range(0, len(left), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
+        for places, pairs in split_by_type(records, left[some], right[some]):
+            places = places + start
+            for number, asked in enumerate(RULES):
+                if policy not in asked.policies or not len(places):
+                    continue
+                yes, no, sure = asked.decide(pairs, policy)
+                rule[places[yes | no]] = number
+                same[places[yes]] = True
+                confidence[places[yes]] = sure if isinstance(sure, float) else sure[yes]
+                places, pairs = places[~(yes | no)], pairs.select(~(yes | no))
+    return Verdicts(rule, same, confidence)
+
+
+def verify_rows(
+    records: Records, first: npt.NDArray[np.uint32], second: npt.NDArray[np.uint32], policy: Policy
+) -> Verdicts:
+    """Decide as `verify` on pairs of rows, given by their records: two rows of one record are the same unless kept apart."""
+    found = verify(records, np.minimum(first, second), np.maximum(first, second), policy)
+    alike = (first == second) & ~found.same & ~records.frame["apart"].to_numpy()[first]
+    rule = np.where(alike, np.uint8(_IDENTICAL), found.rule)
+    # Equal rows are as sure as fields whose weights reach the threshold.
+    return Verdicts(rule, found.same | alike, np.where(alike, 1.0, found.confidence))
+
+
+def split_by_type(
+    records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
+) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
+    """Yield the pairs of each type they are compared as, with their places; incompatible types as generic."""
+    names = list(TYPES)
+    types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
+    code = types.to_numpy()
+    met = [[find_pair_type(one, two) for two in names] for one in names]
+    held = np.array([[-1 if kind is None else names.index(kind.name) for kind in row] for row in met])
+    rows = held[code[left], code[right]]
+    for row in np.unique(rows).tolist():
+        places = np.flatnonzero(rows == row)
+        kind = GENERIC if row < 0 else TYPES[names[row]]
+        yield places, Evidence(records, kind, row >= 0, left[places], right[places])

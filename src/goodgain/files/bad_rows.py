@@ -1,0 +1,243 @@
+"""Bad rows: where each row of a table comes from, what can be wrong with it, and the notice of those that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.opening import Content
+from goodgain.schema import BLANKS, COMMENT
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+_END = b"\n"
+#: White space between the fields of a line of text.
+WHITE = BLANKS.encode().replace(_END, b"")
+COMMENT_BYTES = COMMENT.encode()
+_SHOWN = 200
+#: Places of rows left out that a notice shows.
+_PLACES = 5
+
+
+def quote(line: str) -> str:
+    """Quote a line for an error: cut at 200 characters, with control characters made visible."""
+    text = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
+    return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
+
+
+def number_lines(content: Content) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, without their ends, each with its number in the file."""
+    for number, line in enumerate(content.lines(), start=content.before + 1):
+        if stripped := line.strip(WHITE + _END):
+            yield number, stripped
+
+
+def number_rows(content: Content) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of TREC text that are rows, as `number_lines` does: those that are neither blank nor comments."""
+    for number, line in enumerate(content.lines(), start=content.before + 1):
+        if not line.startswith(COMMENT_BYTES) and (stripped := line.strip(WHITE + _END)):
+            yield number, stripped
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """Rows of a frame, a dict or an iterable, named by their position.
+
+    Attributes:
+        label: what errors call the source.
+        rows: the position of each row in the source; None where all rows are there, in order.
+        counting: what errors say of how the positions are counted; empty where they are counted from 0.
+    """
+
+    label: str
+    rows: Sequence[int] | None = None
+    counting: str = ""
+
+    def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
+        """Name a row by its position, and quote its values."""
+        number = self.rows[row] if self.rows is not None else row
+        text = f"{self.label}{', ' * bool(self.counting)}{self.counting}, row {number}"
+        return f"{text} {quote(str(values))}" if values else text
+
+    def subset(self, kept: Sequence[int]) -> FrameRows:
+        """Return the source of these rows alone, by their positions now."""
+        return replace(self, rows=kept if self.rows is None else [self.rows[row] for row in kept])
+
+
+@dataclass(frozen=True)
+class TextLines:
+    """Rows that are lines of text. A line is found by counting, which takes time only where there is an error.
+
+    Attributes:
+        label: what errors call the file.
+        content: the text.
+        lines: the number of the line of each row; None where every line of TREC text is a row (`number_rows`).
+    """
+
+    label: str
+    content: Content
+    lines: Sequence[int] | None = None
+
+    def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
+        """Name the line that became this row, and quote it."""
+        numbered = number_rows if self.lines is None else number_lines
+        for index, (number, line) in enumerate(numbered(self.content)):
+            if (number == self.lines[row]) if self.lines is not None else (index == row):
+                return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
+        return f"{self.label}, row {row}"
+
+    def subset(self, kept: Sequence[int]) -> TextLines:
+        """Return the source of these rows alone, by their positions now."""
+        lines = self.lines if self.lines is not None else [number for number, _ in number_rows(self.content)]
+        return replace(self, lines=[lines[row] for row in kept])
+
+
+#: Where the rows of a table come from.
+RowSource = FrameRows | TextLines
+
+#: Tells which columns of a source are read, and the name that each gets.
+FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
+
+
+class ReadTable(NamedTuple):
+    """The columns of a table.
+
+    Attributes:
+        frame: the columns that were asked for, by their names here. Those of CSV, TSV and JSON Lines have the types that
+            were asked for, those of Parquet and Arrow their own.
+        rows: how errors name its rows.
+        names: what all columns of the source are called.
+    """
+
+    frame: pl.DataFrame
+    rows: RowSource
+    names: list[str]
+
+
+#: What can be wrong with a row: the expression that finds such rows, and the words that follow the place of one, in which
+#: `{column}` stands for its value.
+Problem = tuple[nw.Expr, str]
+
+
+def lacks(name: str) -> Problem:
+    """Return the problem that a row has no value, or an empty text, in a column."""
+    return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
+
+
+def check_errors_option(errors: str) -> None:
+    """Raise unless the option is `raise` or `skip`."""
+    if errors not in ("raise", "skip"):
+        raise InputError(f"errors={errors!r} is neither 'raise' nor 'skip'")
+
+
+def check_rows(
+    frame: Frame,
+    rows: RowSource,
+    problems: Sequence[Problem],
+    *,
+    errors: str | None = None,
+    show: bool = True,
+) -> tuple[Any, RowSource]:
+    """Check the rows of a table, in memory or lazy.
+
+    Args:
+        frame: the table; a column `row`, where it has one, says which row of its source each one is.
+        rows: where they come from.
+        problems: what can be wrong with them.
+        errors: `raise`, or `skip` to leave out bad rows with a notice; None where the caller has no such option.
+        show: whether errors quote the row; the names of judges are never shown.
+
+    Returns:
+        The frame, and where the rows that are left come from.
+    """
+    wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
+    if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
+        first = _collect(frame.filter(wrong).head(1))
+        if not len(first):
+            return frame, rows
+        bad = f"{quote(str(first.rows(named=True)[0]))} {_describe(first, problems)}"
+        if errors != "skip":
+            raise InputError(f"{rows.label}: a row {bad}; correct it{_alternative(errors)}")
+        count = _collect(frame.filter(wrong).select(nw.len())).item()
+        notice(f"{rows.label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {bad}")
+        return frame.filter(~wrong), rows
+    unit = "row" if isinstance(rows, FrameRows) else "line"
+    indexed = frame if "row" in frame.columns else frame.with_row_index("row")
+    bad_rows = indexed.filter(wrong)
+    if not len(bad_rows):
+        return frame, rows
+    if errors != "skip":
+        values = bad_rows.rows(named=True)[0]
+        place = rows.locate(values.pop("row"), values if show else None)
+        raise InputError(
+            f"{place} {_describe(bad_rows.head(1), problems)}; correct the {unit}{_alternative(errors, unit)}"
+        )
+    places = []
+    for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), _PLACES))):
+        place = rows.locate(one.get_column("row").item()).removeprefix(f"{rows.label}, ")
+        places.append(f"{place} ({_describe(one, problems)})")
+    _warn_of_skipped(rows.label, len(bad_rows), places, unit)
+    kept = indexed.filter(~wrong)
+    return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
+
+
+def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """Collect a few rows; Polars' streaming engine finds them without the whole frame in memory."""
+    native = frame.to_native()
+    return (
+        nw.from_native(native.collect(engine="streaming"))
+        if isinstance(native, pl.LazyFrame)
+        else frame.collect("polars")
+    )
+
+
+def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
+    """Say what is wrong with a row: the first problem that it has."""
+    words = next((what for condition, what in problems if len(row.filter(condition))), "is bad")
+    return words.format_map(row.rows(named=True)[0])
+
+
+def _alternative(errors: str | None, unit: str = "row") -> str:
+    return ", or remove it" if errors is None else f", or leave such {unit}s out with errors='skip'"
+
+
+def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
+    first = "the first: " if count > len(places) else ""
+    notice(f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
+
+
+class BadLines:
+    """What happens to the bad lines of a file: the first one raises an error, or all are left out and reported.
+
+    Args:
+        label: what errors call the file.
+        content: its lines.
+        errors: `raise`, or `skip` to leave them out; None where the caller has no such option.
+    """
+
+    def __init__(self, label: str, content: Content, errors: str | None) -> None:
+        self._label = label
+        self._content = content
+        self._errors = errors
+        self._places: list[str] = []
+        self._count = 0
+
+    def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line") -> None:
+        """Say what is wrong with the line of this number."""
+        if self._errors != "skip":
+            option = "" if self._errors is None else ", or leave such lines out with errors='skip'"
+            place = TextLines(self._label, self._content, [number]).locate(0)
+            raise InputError(f"{place} {wrong}; {remedy}{option}")
+        self._count += 1
+        if len(self._places) < _PLACES:
+            self._places.append(f"line {number} ({wrong})")
+
+    def report(self) -> None:
+        """Give one notice, if any line was left out."""
+        if self._count:
+            _warn_of_skipped(self._label, self._count, self._places, "line")

@@ -1,0 +1,189 @@
+"""CSV and TSV files with a header: their values as text, and the columns of a table among them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import BadLines, FindColumns, FrameRows, ReadTable, quote
+from goodgain.files.opening import BOM, Content
+from goodgain.schema import BLANKS, IDS
+
+#: A header with more names is not that of a table: each column costs time, whether it is used or not.
+_MOST_COLUMNS = 10_000
+#: A value in quotes, which begins where a value begins; a quote that is never closed goes on to the end.
+_QUOTED = re.compile(rb'(?<![^,\n])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
+_BLANK_LINES = re.compile(rb"(?:[ \t\r\v\f]*+\n)*+\r*")
+_HIDE = bytes.maketrans(b",\n", b"xx")
+
+
+class Cells(NamedTuple):
+    """The values of a file with a header, as text.
+
+    Attributes:
+        names: of the columns, as the header has them, without white space around.
+        frame: the values without ASCII blanks around, null where there is none; a column `0`, `1`, ... for each name.
+        rows: how many rows stand between the header and each row; None where all rows are there, in order.
+    """
+
+    names: list[str]
+    frame: pl.DataFrame
+    rows: Sequence[int] | None
+
+
+def read_names(line: str, separator: str, path: Path) -> list[str]:
+    """Return the names of a header."""
+    try:
+        found = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
+    except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
+        raise InputError(f"{path}: the header cannot be read ({error}); write the names of the columns again") from None
+    if len(found) > _MOST_COLUMNS:
+        raise InputError(
+            f"{path}: the first line has {len(found):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names); "
+            "write the names of the columns on a line of their own"
+        )
+    return [name.strip() for name in found]
+
+
+def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:
+    """Read the values of a CSV or TSV file. ASCII blanks around values do not belong to them, and TSV has no quotes.
+
+    A line with fewer or more values than the header raises, or is left out and reported with `errors="skip"` (None where the
+    caller has no such option). Rows without any value are left out.
+    """
+    whole = content.data.removeprefix(BOM)
+    text = whole[_BLANK_LINES.match(whole).end() :]  # type: ignore[union-attr]  # it matches everything
+    before = whole.count(b"\n", 0, len(whole) - len(text))
+    line = text.partition(b"\n")[0].strip(b"\r").decode("utf-8", "replace")
+    names = read_names(line, separator, path)
+    has_quotes = separator == "," and b'"' in text
+    # Polars fills short rows with null, and refuses long ones: so as many separators as there should be are right.
+    lacking = (len(names) - 1) * (text.count(b"\n") + (not text.endswith(b"\n"))) - text.count(separator.encode())
+    frame: pl.DataFrame | str = ""
+    if lacking == 0 or (has_quotes and lacking < 0):
+        frame = _read_text(text, separator)
+        if has_quotes and isinstance(frame, pl.DataFrame) and frame.width and frame.to_series(-1).null_count():
+            frame = ""  # separators inside quotes may stand for those that a short row lacks
+    if isinstance(frame, str):
+        text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), Content(whole), errors), before)
+        frame = _read_text(text, separator)
+    if isinstance(frame, str):
+        raise InputError(
+            f"{path}: is not readable by its header ({frame}); give every line as many values as the header has names, in UTF-8, "
+            "and write a quote inside a value twice, the value in quotes"
+        )
+    if frame.width != len(names):
+        raise InputError(
+            f"{path}, line {before + 1}: the header has a line feed in a name; write the names of the columns on one line"
+        )
+    frame.columns = [str(place) for place in range(frame.width)]
+    values = pl.all().str.strip_chars(BLANKS)
+    frame = frame.with_columns(pl.when(values != "").then(values))
+    is_blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    if not is_blank.any():
+        return Cells(names, frame, None)
+    return Cells(names, frame.filter(~is_blank), (~is_blank).arg_true().to_list())
+
+
+def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
+    """Return the values of a text, or what is wrong with it."""
+    try:
+        return pl.read_csv(text, separator=separator, quote_char='"' if separator == "," else None, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        return str(error).splitlines()[0]
+
+
+def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
+    """Return the text without the lines that have not as many values as the header, which `bad` is told of.
+
+    A line without any value takes the place of each, so that the rows behind it keep their numbers.
+    """
+    kept: list[bytes] = []
+    start = 0
+    for number, first, last, found in _find_ragged(text, separator, width):
+        wrong = f"has {found} value{'s' * (found != 1)}, the header has {width} names"
+        bad.refuse(before + number, wrong, remedy="correct the line (was the file cut short?)")
+        kept.append(text[start:first] + separator.encode() * (width - 1) + b"\n")
+        start = last
+    bad.report()
+    return b"".join([*kept, text[start:]]) if kept else text
+
+
+def _find_ragged(text: bytes, separator: str, width: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the lines with more or fewer values than the header: number, begin, end, and how many values they have."""
+    plain = text  # with the separators and line feeds between quotes hidden
+    if separator == "," and b'"' in text:
+        plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
+    between = separator.encode()
+    start, number = 0, 1
+    while start < len(plain):
+        end = plain.find(b"\n", start) + 1 or len(plain)
+        found = plain.count(between, start, end) + 1
+        if found != width and plain[start:end].strip():
+            yield number, start, end, found
+        number += text.count(b"\n", start, end)
+        start = end
+
+
+def pick_columns(
+    cells: Cells, separator: str, path: Path, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None
+) -> ReadTable:
+    """Return the columns of a CSV or TSV file whose values were read; the arguments are those of `read_table`."""
+    names = cells.names
+    found = find(names)
+    for name in found:
+        if names.count(name) > 1:
+            raise InputError(f"{path}: has two columns {name!r}; give each a name of its own, or remove one")
+    frame = cells.frame.select(pl.col(str(names.index(name))).alias(ours) for name, ours in found.items())
+    rows = name_rows_below(path, cells)
+    numbers = [name for name in frame.columns if types[name] != pl.String]
+    check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), separator, rows)
+    for name in numbers:
+        frame = frame.with_columns(_read_numbers(frame.get_column(name), types[name], rows, errors))
+    return ReadTable(frame, rows, names)
+
+
+def name_rows_below(path: Path, cells: Cells) -> FrameRows:
+    """Return how errors name the rows of a file with a header."""
+    rows = range(2, cells.frame.height + 2) if cells.rows is None else [row + 2 for row in cells.rows]
+    return FrameRows(str(path), rows, "counting the header as row 1")
+
+
+def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
+    """Check ids and numbers of a CSV or TSV file for what quotes can do to them."""
+    for name in frame.columns:
+        column = frame.get_column(name)
+        bad = column.str.contains("\n", literal=True).fill_null(False).arg_true()
+        if len(bad):
+            raise InputError(
+                f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote that begins a value "
+                'takes up all up to the next one; close it, or write """ for a quote that belongs to the value'
+            )
+    quoted = 0
+    if separator != "," and frame.width:
+        values = pl.all()
+        is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
+        quoted = sum(frame.select(is_quoted.sum()).row(0))
+    if quoted:
+        notice(
+            f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which belong to the value in TSV; if they do not, "
+            "write the file as CSV, or without them"
+        )
+
+
+def _read_numbers(text: pl.Series, dtype: Any, rows: FrameRows, errors: str | None) -> pl.Series:
+    """Read a column of numbers; with `errors="skip"`, null where there is none."""
+    number = text.str.strip_chars().cast(dtype, strict=False)
+    wrong = (number.is_null() & text.is_not_null()).arg_true()
+    if len(wrong) and errors != "skip":
+        raise InputError(
+            f"{rows.locate(wrong[0])} has the {text.name} {quote(text[wrong[0]])}, which is not a number; correct the row, or "
+            "leave such rows out with errors='skip'"
+        )
+    return number

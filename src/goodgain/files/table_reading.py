@@ -1,0 +1,184 @@
+"""The one way to read a table: a file by the ending of its name, or a frame; its columns by their names, cast, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.bad_rows import FindColumns, Frame, FrameRows, ReadTable
+from goodgain.files.delimited import pick_columns, read_cells
+from goodgain.files.json_lines import read_json_lines
+from goodgain.files.opening import Content, container, read_bytes, read_lines, separator_by_name
+from goodgain.schema import IDS
+
+
+def read_table(
+    path: Path,
+    types: Mapping[str, Any],
+    *,
+    find: FindColumns | None = None,
+    required: Sequence[str] = (),
+    errors: str | None = None,
+    content: Content | None = None,
+) -> ReadTable:
+    """Read a table.
+
+    Args:
+        path: the file, also .gz or .zst.
+        types: the columns that are read, each with its Polars type.
+        find: tells which columns of the file these are; by default those of the same names.
+        required: the columns that every line of JSON Lines must have.
+        errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
+        content: the lines of the file, where they were read already: a pipe can be read only once.
+    """
+    find = find or (lambda names: {name: name for name in types if name in names})
+    separator, kind = separator_by_name(path), container(path)
+    if separator is not None:
+        cells = read_cells(content or read_lines(path), separator, path, errors=errors)
+        return pick_columns(cells, separator, path, types, find, errors=errors)
+    if kind == "jsonl":
+        return read_json_lines(read_lines(path), path, types, find, required=required, errors=errors)
+    if kind == "text":
+        raise InputError(f"{path}: a table ends in .tsv, .csv, .jsonl, .parquet or .arrow; rename or convert the file")
+    frame = read_container(read_bytes(path), path, kind)
+    read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
+    return ReadTable(read, FrameRows(str(path)), frame.columns)
+
+
+@contextmanager
+def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
+    """Raise `InputError` that names the file for whatever goes wrong while a Parquet or Arrow file is decoded."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:  # of many classes, also that memory is short
+        reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise InputError(f"{path}: is not a readable {kind} file ({reason}); write it again") from error
+
+
+def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
+    """Read the bytes of a file that is `parquet` or `arrow`; of Parquet only the first `rows`, where they are given.
+
+    Not with Polars, which takes every file for a whole one: a damaged number of rows makes it ask for more memory than any
+    machine has, which ends the process.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with explain_container_errors(path, kind):
+        source = pa.BufferReader(content.data)
+        if kind == "parquet":
+            file = pq.ParquetFile(source, page_checksum_verification=True)
+            table = file.read() if rows is None else _read_first_rows(file, rows)
+        else:
+            table = pa.ipc.open_file(source).read_all()
+        return frame_of(table)
+
+
+def _read_first_rows(file: Any, rows: int) -> Any:
+    """Return the first rows of a Parquet file as a table of pyarrow."""
+    import pyarrow as pa
+
+    batches, found = [], 0
+    for batch in file.iter_batches(batch_size=rows):  # some groups of rows may have fewer
+        batches.append(batch)
+        found += len(batch)
+        if found >= rows:
+            break
+    return pa.Table.from_batches(batches, schema=file.schema_arrow).slice(0, rows)
+
+
+def frame_of(table: Any) -> pl.DataFrame:
+    """Return a table or batch of pyarrow as a frame, after a check that its lengths and texts are what they must be."""
+    table.validate(full=True)
+    frame: Any = pl.from_arrow(table)
+    return frame  # type: ignore[no-any-return]  # a frame, as it is a table
+
+
+def read_column_names(content: Content, path: Path, kind: str) -> list[str]:
+    """Read the names of the columns of a file that is `parquet` or `arrow`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with explain_container_errors(path, kind):
+        source = pa.BufferReader(content.data)
+        schema = pq.read_schema(source) if kind == "parquet" else pa.ipc.open_file(source).schema
+        return [*schema.names]
+
+
+def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return a frame of any engine as one of Polars."""
+    frame = wrap_frame(source, label)
+    if frame is None:
+        raise InputError(f"{label}: found a {type(source).__name__}; give a file, or a data frame")
+    names = frame.collect_schema().names()
+    return to_polars(frame.select(name for name in names if columns is None or name in columns), label)
+
+
+def wrap_frame(source: Any, label: str) -> Any:
+    """Return a frame of any engine as narwhals has it; None for anything else."""
+    try:
+        frame = nw.from_native(source, pass_through=True)
+        if isinstance(frame, (nw.LazyFrame, nw.DataFrame)):
+            frame.collect_schema()
+            return frame
+    except Exception as error:  # narwhals' own, for duplicate names of columns
+        raise InputError(f"{label}: cannot be used ({_reason(error)}); give each column a name of its own") from error
+    return None
+
+
+def to_polars(frame: Frame, label: str) -> pl.DataFrame:
+    """Return a frame in memory, as Polars."""
+    try:
+        return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
+    except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
+        raise InputError(
+            f"{label}: values mix types in a column ({_reason(error)}); give each column one type"
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
+    """Return a frame with these columns as text."""
+    cast: pl.DataFrame = cast_columns(nw.from_native(frame), dict.fromkeys(columns, nw.String()), label).to_native()
+    return cast
+
+
+def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
+    """Return a frame of any engine, in memory or lazy, with columns of these types; it stays where it is.
+
+    Numbers where whole ones are wanted stay as they are, to be checked row by row.
+    """
+    schema = frame.collect_schema()
+    casts = []
+    for name, found in schema.items():
+        wanted = types.get(name, found)
+        if found == wanted or (wanted.is_integer() and found.is_numeric()) or wanted.is_nested():
+            continue
+        if found == nw.Unknown and not frame.select(nw.col(name).count()).lazy().collect("polars").item():
+            casts.append(nw.col(name).cast(wanted))  # nulls only
+        elif wanted == nw.String:
+            if found.is_nested() or found in (nw.Object, nw.Binary) or (name in IDS and not _is_id(found)):
+                raise InputError(
+                    f"{label}: has {found} in {name}, where each row needs a text or a whole number; convert the column to text"
+                )
+            casts.append(nw.col(name).cast(nw.String))
+        elif not found.is_numeric():
+            raise InputError(f"{label}: has {found} in {name}, which is not a number; convert the column to numbers")
+        else:
+            casts.append(nw.col(name).cast(wanted))
+    return frame.with_columns(*casts) if casts else frame
+
+
+def _is_id(found: Any) -> bool:
+    return found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))

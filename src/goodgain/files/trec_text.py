@@ -1,0 +1,216 @@
+"""TREC text, whose fields stand between white space: read into columns, fast where lines are clean, else line by line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import COMMENT_BYTES, WHITE, BadLines, TextLines, number_rows, quote
+from goodgain.files.opening import BOM, Content
+from goodgain.schema import COMMENT, QRELS, RUN, Table
+
+_COMMENT_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
+_FIRST_SIX = re.compile(r"^(?:[^ \t\r\v\f]+[ \t\r\v\f]+){5}[^ \t\r\v\f]+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BLANKS = re.compile(r"[ \t\r\v\f]+")
+
+
+class PassedOver(NamedTuple):
+    """What is not read of a text file, and might have been meant to be.
+
+    Attributes:
+        comments: lines that begin with `#` and would be rows without it.
+        longer: lines of a run that go on after the sixth field.
+    """
+
+    comments: int = 0
+    longer: int = 0
+
+
+def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
+    """Give one notice for each thing that was passed over in a file, of which `parts` are the parts."""
+    comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
+    if comments == 1:
+        notice(
+            f"{label}: 1 line with the fields of a row begins with '#' and was left out as a comment; if it is a row, write its "
+            "query id without the '#'"
+        )
+    elif comments:
+        notice(
+            f"{label}: {comments:,} lines with the fields of a row begin with '#' and were left out as comments; if they are "
+            "rows, write their query ids without the '#'"
+        )
+    if longer:
+        notice(
+            f"{label}: {longer:,} line{'s' * (longer != 1)} go{'es' * (longer == 1)} on after the tag (field 6): the rest was "
+            "not read, as in trec_eval; if a doc_id has blanks, write them as %20"
+        )
+
+
+class TextRows(NamedTuple):
+    """The columns of a text file, where their rows come from, and what was not read."""
+
+    frame: pl.DataFrame
+    lines: TextLines
+    passed_over: PassedOver
+
+
+def read_text(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
+    """Read the columns of a text file.
+
+    Ids come as text, numbers as Int64 or Float64, a run's `iteration` as Int64 where every one is a whole number and
+    as text otherwise. Lines that begin with `#` are comments. What follows the sixth field of a run is not read. A line that
+    cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
+    """
+    if content.part_of is None:
+        content = content._replace(data=content.data.removeprefix(BOM))
+    if content.data.startswith(COMMENT_BYTES):
+        text, comments = _cut_comments(content.data, table)
+        frame = _read_clean(text, table)
+    else:  # clean text is read with its comments: they are found faster in a column than in the bytes
+        text, comments = content.data, 0
+        frame = _read_clean(text, table)
+        if frame is not None:
+            is_comment = frame.get_column("query_id").str.starts_with(COMMENT)
+            if is_comment.any():
+                frame, comments = frame.filter(~is_comment), int(is_comment.sum())
+        elif b"\n" + COMMENT_BYTES in text:
+            text, comments = _cut_comments(text, table)
+            frame = _read_clean(text, table)
+    if frame is None and b"\0" not in content.data:
+        frame = _read_clean(_normalize_blanks(text), table)
+    if frame is not None:
+        return TextRows(frame, TextLines(label, content), PassedOver(comments))
+    return _read_line_by_line(content, table, label=label, errors=errors)
+
+
+def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
+    """Return the text without comments, and how many of them have the fields of a row."""
+    comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
+    return _COMMENT_LINE.sub(b"", text), comments
+
+
+def is_row(line: bytes, table: Table) -> bool:
+    """Tell whether a line has the fields of a row."""
+    return not _split(line.strip(WHITE + b"\n"), table).wrong
+
+
+def _normalize_blanks(text: bytes) -> bytes:
+    """Write one blank between fields, none at the edges of lines, and no blank lines."""
+    text = text.translate(bytes.maketrans(WHITE, b" " * len(WHITE)))
+    return re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
+
+
+def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
+    """Read the columns with Polars if every line has its fields with one and the same separator, else return None."""
+    if not text:
+        return pl.DataFrame(schema=_types(table, pl.Float64))
+    if text.startswith(BOM):  # it begins a query id, as elsewhere in a file; Polars drops one
+        text = BOM + text
+    line = text[: text.find(b"\n") + 1] or text
+    separator = b"\t" if b"\t" in line else b" "
+    if any(sign.to_bytes() in text for sign in WHITE.replace(separator, b"") + b"\0"):
+        return None
+    whole = _types(table, pl.Int64)
+    if table is RUN:
+        whole |= {"iteration": pl.Int64, "score": pl.Float64}
+    for schema in (whole, _types(table, pl.Float64)):
+        try:
+            frame = pl.read_csv(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
+        except pl.exceptions.PolarsError:
+            continue
+        return frame if _is_sound(frame, table) else None
+    return None
+
+
+def _types(table: Table, numbers: Any) -> dict[str, Any]:
+    return {name: numbers if name in table.numbers else pl.String for name in table.columns}
+
+
+def _is_sound(frame: pl.DataFrame, table: Table) -> bool:
+    """Tell whether every field is there and every number is finite."""
+    finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
+    filled = [pl.col(name).null_count() == 0 for name in table.columns]
+    return bool(frame.select(pl.all_horizontal(*finite, *filled)).item())
+
+
+def _read_line_by_line(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
+    """Check each line, and read those that are rows, written cleanly."""
+    bad = BadLines(label, content, errors)
+    clean: list[str] = []
+    lines: list[int] = []
+    longer = 0
+    for number, line in number_rows(content):
+        fields, wrong, is_longer = _split(line, table)
+        if wrong:
+            bad.refuse(number, wrong)
+            continue
+        written = (
+            repr(float(f)) if name in table.numbers else f for name, f in zip(table.columns, fields, strict=True)
+        )
+        clean.append("\t".join(written))
+        lines.append(number)
+        longer += is_longer
+    bad.report()
+    frame = _read_clean("\n".join(clean).encode(), table)
+    if frame is None:  # a number that Python reads, and Polars does not
+        raise InputError(f"{label}: has numbers that cannot be read; write them with digits, and a point")
+    comments = _cut_comments(content.data, table)[1]
+    return TextRows(frame, TextLines(label, content, lines), PassedOver(comments, longer))
+
+
+class _Fields(NamedTuple):
+    """The fields of a line, what is wrong with it (empty where nothing is), and whether it goes on after them."""
+
+    fields: list[str]
+    wrong: str = ""
+    is_longer: bool = False
+
+
+def _split(line: bytes, table: Table) -> _Fields:
+    """Split a line into fields."""
+    if b"\0" in line:
+        return _Fields([], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return _Fields([], "is not valid UTF-8")
+    fields = _BLANKS.split(text)
+    is_longer = table is RUN and _goes_on_after_tag(fields)
+    if is_longer:
+        if "\r" in _FIRST_SIX.sub("", text, count=1):
+            return _Fields(
+                [], "goes on after a carriage return behind the tag (lines end with \\n or \\r\\n, not with \\r alone)"
+            )
+        fields = fields[: len(table.columns)]
+    if len(fields) != len(table.columns):
+        other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
+        swapped = f"; this looks like a line of {name}: are run and qrels swapped?"
+        return _Fields(
+            [],
+            f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "
+            f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}",
+        )
+    for name, field in zip(table.columns, fields, strict=True):
+        if name in table.numbers and not _is_finite_number(field):
+            return _Fields([], f"has the {name} {quote(field)}, which is not a finite number")
+    return _Fields(fields, is_longer=is_longer)
+
+
+def _goes_on_after_tag(fields: list[str]) -> bool:
+    """Tell whether fields are those of a run and more after the tag.
+
+    Rank and score are numbers then, and the tag is not: in "q 1 my file 7 1 2.5 t" the doc_id has blanks.
+    """
+    return (
+        len(fields) > len(RUN.columns) and all(map(_is_finite_number, fields[3:5])) and not _is_finite_number(fields[5])
+    )
+
+
+def _is_finite_number(field: str) -> bool:
+    return bool(_NUMBER.fullmatch(field)) and math.isfinite(float(field))

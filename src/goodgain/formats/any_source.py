@@ -1,0 +1,225 @@
+"""Opens the sources of runs and qrels: files, frames, dicts and named tuples become columns, by their names here, cast."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, lacks, number_lines, number_rows
+from goodgain.files.delimited import read_names
+from goodgain.files.opening import BOM, Content, container, read_lines, separator_by_name, stem
+from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
+from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
+from goodgain.formats.column_names import Columns, FoundColumns, find_columns
+from goodgain.schema import QRELS, RUN, Table
+
+
+class OpenFrame(NamedTuple):
+    """The columns of a source, before their rows are checked.
+
+    Attributes:
+        frame: the columns of the table that it has, as they stand, by their names here.
+        rows: how errors name its rows.
+        columns: what its columns were called.
+    """
+
+    frame: Frame
+    rows: RowSource
+    columns: FoundColumns
+
+
+def open_source(source: Any, table: Table, *, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
+    """Open a run or qrels.
+
+    Args:
+        source: a path, or what `open_frame` takes.
+        table: what it is read as.
+        errors: `raise`, or `skip` to leave out bad lines.
+        columns: the user's names of columns.
+
+    Returns:
+        Its name, its columns, and whether it is TREC text, whose lines are checked while they are read.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return None, open_frame(source, table, columns=columns), False
+    path = Path(source)
+    content = read_lines(path) if container(path) == "text" else None
+    if content is not None and find_header(content, path, columns) is None:
+        frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
+        warn_of_passed_over(str(path), [passed_over])
+        return stem(path), OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+
+    def find(names: Iterable[str]) -> FoundColumns:
+        return find_columns(names, table, columns, label=str(path))
+
+    # Ranks may be floats, as pandas makes them where one is missing.
+    types: dict[str, Any] = {name: pl.Float64 if name in table.numbers else pl.String for name in table.columns}
+    frame, rows, names = read_table(
+        path, types, find=lambda names: find(names).names, required=table.required, errors=errors, content=content
+    )
+    found = find(names)
+    if container(path) == "jsonl" and frame.is_empty():
+        frame = pl.DataFrame(schema=types)
+    else:
+        _check_columns_found(names, table, found, str(path))
+    return stem(path), OpenFrame(nw.from_native(frame), rows, found), False
+
+
+def find_header(content: Content, path: Path, columns: Columns) -> list[str] | None:
+    """Return the names in the header of a .csv or .tsv file; None for other files, and where the first line is one of TREC text.
+
+    In a .tsv file, where TREC text may stand too, some name of the header must be known.
+    """
+    separator = separator_by_name(path)
+    if separator is None:
+        return None
+    content = content._replace(data=content.data.removeprefix(BOM))
+    first_row = next(number_rows(content), (0, b""))[1]
+    line = next(number_lines(content), (0, b""))[1].decode("utf-8", "replace")
+    if separator not in line or is_row(first_row, RUN) or is_row(first_row, QRELS):
+        return None
+    names = read_names(line, separator, path)
+    if separator == "\t" and not any(
+        find_columns(names, table, columns, label=str(path)).names for table in (RUN, QRELS)
+    ):
+        return None
+    return names
+
+
+def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
+    """Open a frame, a dict of dicts or named tuples.
+
+    Frames in memory come as Polars; lazy ones (Polars, DuckDB, PySpark ...) stay where they are. `columns` has the
+    user's names of columns.
+    """
+    columns = columns or {}
+    label = f"the {table.name} frame"
+    if isinstance(source, Mapping):
+        frame, columns, label = nw.from_native(_read_dict(source, table)), {}, f"the {table.name} dict"
+    else:
+        frame = wrap_frame(source, label)
+    if frame is None:
+        if isinstance(source, Iterable):
+            return _read_tuples(source, table, columns)
+        raise InputError(
+            f"{type(source).__name__} is not {'qrels' if table is QRELS else 'a run'}: "
+            "give a path, a data frame, named tuples or a dict of dicts"
+        )
+    names = frame.collect_schema().names()
+    found = find_columns(names, table, columns, label=label)
+    _check_columns_found(names, table, found, label)
+    selected = frame.select(nw.col(name).alias(ours) for name, ours in found.names.items())
+    if isinstance(selected, nw.DataFrame):
+        selected = nw.from_native(to_polars(selected, label))
+    return OpenFrame(selected, FrameRows(label), found)
+
+
+def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
+    """Raise `InputError` where a source with these columns lacks one that the table must have."""
+    missing = [name for name in table.required if name not in found.names.values()]
+    if missing:
+        raise InputError(
+            f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "
+            f"rename its columns to {', '.join(table.columns)}, or pass columns={{'its name': {missing[0]!r}}}"
+        )
+
+
+def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
+    value_name, value_type = ("relevance", "label") if table is QRELS else ("score", "score")
+    for query_id, documents in source.items():
+        if not isinstance(documents, Mapping):
+            raise InputError(
+                f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}; "
+                f"give {{query_id: {{doc_id: {value_type}}}}}"
+            )
+    query_ids = [query_id for query_id, documents in source.items() for _ in documents]
+    doc_ids = [doc_id for documents in source.values() for doc_id in documents]
+    values = [value for documents in source.values() for value in documents.values()]
+    return _make_columns({"query_id": query_ids, "doc_id": doc_ids, value_name: values}, table)
+
+
+def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenFrame:
+    label = f"the {table.name}"
+    following = iter(source)
+    first = next(following, None)
+    if first is None:
+        empty = pl.DataFrame(schema=dict.fromkeys(table.required, pl.Null))
+        return OpenFrame(nw.from_native(empty), FrameRows(label), FoundColumns({}))
+    fields = getattr(first, "_fields", None)
+    if fields is None:
+        raise InputError(
+            f"{label} holds a {type(first).__name__}, not a named tuple; give named tuples with "
+            f"{', '.join(table.required)}, a data frame, a dict of dicts, or a path"
+        )
+    found = find_columns(fields, table, columns, label=label)
+    rows = [first, *following]
+    if any(not hasattr(row, name) for row in rows for name in found.names):
+        raise InputError(f"{label} mixes named tuples of different fields; give every row {', '.join(found.names)}")
+    frame = _make_columns({ours: [getattr(row, name) for row in rows] for name, ours in found.names.items()}, table)
+    _check_columns_found(fields, table, found, label)
+    return OpenFrame(nw.from_native(frame), FrameRows(label), found)
+
+
+def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
+    series = []
+    for name, values in columns.items():
+        try:
+            series.append(pl.Series(name, values, strict=True))
+        except UnicodeEncodeError:
+            raise InputError(f"the {table.name} has a {name} that is not valid Unicode text; correct it") from None
+        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+            if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+                kinds = sorted({type(value).__name__ for value in values})
+                raise InputError(
+                    f"the {table.name} mixes {' and '.join(kinds)} in {name}; give every row the same type"
+                ) from None
+            try:
+                series.append(pl.Series(name, [float(value) for value in values]))
+            except OverflowError:
+                raise InputError(f"the {table.name} has a {name} beyond all floats; correct it") from None
+    return pl.DataFrame(series)
+
+
+def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
+    """Cast ids to text, and scores and labels to floats; a run's iterations stay numbers, or become text."""
+    types = dict(table.columns)
+    found = frame.collect_schema().get("iteration")
+    if table is RUN and found is not None and not found.is_integer() and found != nw.Unknown:
+        types["iteration"] = nw.String()
+        if found.is_float():
+            frame = frame.with_columns(_write_whole_numbers(nw.col("iteration")))
+    cast: Frame = cast_columns(frame, types, label)
+    return cast
+
+
+def _write_whole_numbers(column: nw.Expr) -> nw.Expr:
+    """Write floats as text: pandas makes whole numbers floats where one is missing, and "3.0" is the number 3."""
+    number = column.cast(nw.Float64)
+    in_range = number.is_finite() & (number.abs() < 2**53)
+    safe = nw.when(in_range).then(number).otherwise(nw.lit(-0.5))  # so that every row can be cast
+    is_whole = in_range & (safe.cast(nw.Int64).cast(nw.Float64) == number)
+    whole = safe.cast(nw.Int64).cast(nw.String)
+    return nw.when(is_whole).then(whole).otherwise(number.cast(nw.String)).alias("iteration")
+
+
+def find_problems(frame: Frame, table: Table) -> list[Problem]:
+    """Return what can be wrong with a row of a run or qrels: an id is missing, or a number, or it is not finite."""
+    problems: list[Problem] = []
+    numbers: list[Problem] = []
+    for name, dtype in frame.collect_schema().items():
+        if dtype.is_numeric() and name != "iteration":
+            wrong = nw.lit(False) if name in table.nullable else nw.col(name).is_null()
+            if dtype.is_float():
+                wrong = wrong | ~(nw.col(name).is_finite() | nw.col(name).is_null())
+            numbers.append((wrong, f"has a {name} that is not a finite number"))
+        elif name == "iteration":
+            problems.append((nw.col(name).is_null(), "has no iteration"))
+        elif name not in table.nullable:
+            problems.append(lacks(name))
+    return problems + numbers

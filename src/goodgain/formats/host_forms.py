@@ -1,0 +1,85 @@
+"""Runs and qrels as hosts take them: pandas frames, dicts of dicts, and labels that do not crash trec_eval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodgain.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: trec_eval keeps a list of all levels up to the largest label, for every query.
+_MOST_LEVELS = 10_000_000
+#: trec_eval writes outside its memory for lower labels, which pytrec_eval often, not always, survives. -1 is the same to
+#: every measure that asks only whether a document is relevant, and how much.
+LOWEST_LABEL = -1
+
+
+class PandasFacade:
+    """Takes every attribute that a subclass lacks from a pandas frame of its `host_frame`, built on first use."""
+
+    @property
+    def host_frame(self) -> pl.DataFrame:
+        """The rows that a host may see."""
+        raise AttributeError(f"{type(self).__name__} does not say what hosts may see")
+
+    @cached_property
+    def _pandas(self) -> pd.DataFrame:
+        return self.host_frame.to_pandas()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # never pandas' own internals: copying and pickling ask for those
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._pandas, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._pandas[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pandas)
+
+
+def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+    """Return {query_id: {doc_id: value}}, queries in the order of their first rows.
+
+    >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'q': {'a': 2.0, 'b': 1.0}}
+    """
+    queries = frame.get_column("query_id").rle().struct.unnest()
+    if not queries.get_column("value").is_unique().all():
+        first = frame.with_row_index("row").select(pl.col("row").min().over("query_id")).to_series()
+        return to_nested_dict(frame.sort(first, maintain_order=True), value)
+    doc_ids, values = frame.get_column("doc_id").to_list(), frame.get_column(value).to_list()
+    ends = queries.get_column("len").cum_sum()
+    return {
+        query_id: dict(zip(doc_ids[end - length : end], values[end - length : end], strict=True))
+        for length, query_id, end in zip(queries.get_column("len"), queries.get_column("value"), ends, strict=True)
+    }
+
+
+def check_levels(labels: pl.DataFrame) -> None:
+    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or give 0."""
+    high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
+    if len(high):
+        raise InputError(
+            f"the label {high[0]:g} is too large for trec_eval, which keeps a list of all levels of relevance up to it "
+            f"(here up to {_MOST_LEVELS:,}); map the labels to a small scale"
+        )
+
+
+def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
+    """Change labels below -1, which can crash trec_eval, so that its values stay the same.
+
+    Labels below -1 become -1. A query that has labels below 0 only gets 0 for each: trec_eval looks for its levels of
+    relevance from 0 on, and may never end where there is none.
+    """
+    if not (frame.get_column("relevance") < 0).any():
+        return frame
+    relevance = pl.col("relevance").clip(lower_bound=LOWEST_LABEL)
+    has_none = relevance.max().over("query_id") < 0
+    return frame.with_columns(relevance=pl.when(has_none).then(0).otherwise(relevance))

@@ -1,0 +1,140 @@
+"""The label of each document: null labels, column 2 of qrels, labels that contradict each other."""
+
+from __future__ import annotations
+
+import math
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import RowSource, check_rows
+from goodgain.formats.iterations import WHOLE
+
+_POSITIVE = r"^\+?0*[1-9][0-9]*$"
+_NUMBER_BUT_NO_ITERATION = r"^[+-]?([0-9]+\.[0-9]*|\.[0-9]+|-[0-9]+|[0-9]+[eE][+-]?[0-9]+)$"
+#: Smaller labels above 0 have fewer digits than other floats as soon as they are divided: nDCG is wrong without a word.
+_LEAST_LABEL = 1e-280
+
+
+def take_out_null_labels(
+    frame: pl.DataFrame, rows: RowSource, *, report: bool
+) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
+    """Return the rows with a label, the rows without one (None where there are none), and where the former come from."""
+    is_null = frame.get_column("relevance").is_null()
+    if not is_null.any():
+        return frame, None, rows
+    count = int(is_null.sum())
+    labelled, ungraded = frame.filter(~is_null), frame.filter(is_null)
+    if labelled.is_empty():
+        raise InputError(f"{rows.label}: every relevance is null, so there is no judgment; give qrels with labels")
+    if report:
+        notice(
+            f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged"
+            f"{describe_queries_left_out(ungraded, labelled)}"
+        )
+    return labelled, ungraded.drop("relevance"), rows.subset((~is_null).arg_true().to_list())
+
+
+def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
+    """Say how many queries have null labels only; return an empty text where none has."""
+    count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
+    subject = "1 query has" if count == 1 else f"{count} queries have"
+    return f"; {subject} null labels only, and no mean is over such queries" if count else ""
+
+
+def check_sizes(frame: pl.DataFrame, label: str) -> None:
+    """Raise `InputError` for labels with which floats cannot reckon: too large, or too small."""
+    sizes = frame.get_column("relevance").abs()
+    if not math.isfinite(sizes.sum()):
+        raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")
+    low = frame.get_column("relevance").filter(sizes.is_between(0, _LEAST_LABEL, "none"))
+    if len(low):
+        raise InputError(
+            f"{label}: the label {low[0]:g} is so small that floats lose its digits; map the labels to a larger scale"
+        )
+
+
+def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """Cast labels to integers, which hosts ask for, where all of them are whole."""
+    labels = frame.get_column("relevance")
+    is_whole = (labels == labels.round()).all() and (labels.abs() < 2**53).all()
+    return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
+
+
+def count_differing_labels(frame: pl.DataFrame) -> int:
+    """Count the documents whose labels differ between iterations."""
+    counts = frame.group_by("query_id", "doc_id").agg(pl.col("relevance").n_unique())
+    return counts.filter(pl.col("relevance") > 1).height
+
+
+def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep one row per (query, document).
+
+    Returns:
+        Those rows, and beside them one row per (query, document, subtopic), column 2 being the subtopic.
+    """
+    key = ["query_id", "doc_id"]
+    by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
+    hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
+    labels = subtopics = frame
+    if (
+        frame.select(hashed.n_unique()).item() < frame.height
+    ):  # no two rows have one hash, so no pair repeats; hashes are counted faster than pairs
+        remedy = "keep the one that is right"
+        if by_iteration:
+            remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
+        _check_contradictions(frame, rows, key, remedy)
+        labels = frame.unique(key, keep="first", maintain_order=True)
+        subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
+    if by_iteration:
+        notice(
+            f"{rows.label}: column 2 holds positive integers and was ignored, as every tool does; if they are the "
+            "iterations the labels belong to, read the qrels with labels='iteration' (--labels iteration)"
+        )
+    return labels, subtopics
+
+
+def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
+    """Keep one row per (query, document, iteration), where a null iteration means any."""
+    column = nw.col("iteration")
+    odd = (
+        column.str.contains(_NUMBER_BUT_NO_ITERATION),
+        "has {iteration!r} in column 2, which is not an iteration: write a positive integer, 0, or a word for any iteration",
+    )
+    beyond = (
+        column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE),
+        "has a number in column 2 that no iteration can have",
+    )
+    check_rows(nw.from_native(frame), rows, [odd, beyond])
+    number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
+    numbered = frame.with_columns(iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(number))
+    key = ["query_id", "doc_id", "iteration"]
+    _check_contradictions(numbered, rows, key, "keep the one that is right")
+    distinct = numbered.unique(key, keep="first", maintain_order=True)
+    differing = count_differing_labels(distinct)
+    if differing:
+        notice(
+            f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
+            "differ between iterations; the first occurrence in a run decides"
+        )
+    return distinct
+
+
+def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
+    """Raise `InputError` with both lines where one key has two different labels."""
+    judged = frame.with_row_index("row")
+    clashing = (
+        judged.group_by(key)
+        .agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
+        .filter(pl.col("labels") > 1)
+        .sort("row")
+    )
+    if clashing.is_empty():
+        return
+    first = clashing.item(0, "row")
+    one = judged.filter(pl.col("row") == first)
+    same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
+    other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
+    what = "query and document" if len(key) == 2 else "query, document and iteration"
+    raise InputError(f"{rows.locate(first)} and {rows.locate(other)} have different labels for one {what}; {remedy}")

@@ -1,0 +1,189 @@
+"""Grades in long form, from any number of files and frames: one row per (query, document, judge)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.errors import InputError
+from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
+from goodgain.files.forks import check_fork
+from goodgain.files.opening import stem
+from goodgain.files.safe_text import check_name
+from goodgain.files.table_reading import cast_texts, read_frame
+from goodgain.formats import Qrels
+from goodgain.formats.any_source import open_frame
+from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
+from goodgain.judging.scales import WORDS, Scale
+from goodgain.ranking.engines import collect
+from goodgain.schema import EMPTY_DOC, QRELS
+
+#: What is judged.
+DOCUMENT = ["query_id", "doc_id"]
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Grades of several judges.
+
+    Attributes:
+        frame: query_id, doc_id, judge, grade (Float64, null where the judge gave none), source and row (their place), and
+            document (a number for each (query, document), from 0 in the order in which they first come); in the order of
+            the sources, then of their rows.
+        sources: how errors name the rows of each source.
+        ordered: whether the rows have an order: those of DuckDB and Spark have none.
+    """
+
+    frame: pl.DataFrame
+    sources: list[RowSource]
+    ordered: bool
+
+    def locate(self, place: int) -> str:
+        """Name a row by its place in `frame`."""
+        rows: RowSource = self.sources[self.frame.item(place, "source")]
+        return rows.locate(self.frame.item(place, "row"))
+
+    def check_among(self, grades: pl.Series, allowed: Sequence[float], otherwise: str) -> None:
+        """Raise `InputError` for the first of these grades, one for each row, that is not allowed."""
+        wrong = (grades.is_not_null() & ~grades.is_in(list(allowed))).arg_true()
+        if len(wrong):
+            raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
+
+
+def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
+    """Read grades from any source.
+
+    Args:
+        source: a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}, whose names are the judges
+            where a source does not say who judged. Files are otherwise named by their stems. `Grades` are returned as they are.
+        scale: what the grades must be on.
+
+    Raises:
+        InputError: a source cannot be read, a judge gave two grades to one document, or a grade is not on the scale.
+    """
+    if isinstance(source, Grades):
+        return source
+    check_fork()
+    frames: list[pl.DataFrame] = []
+    rows: list[RowSource] = []
+    named = _name_sources(source)
+    for number, (judge, one) in enumerate(named):
+        frame, origins = _open(one, judge)
+        if "judge" not in frame.columns:
+            frame = frame.with_columns(judge=pl.lit(judge))
+        frame = _check_ids(frame, origins).with_columns(
+            grade=_parse_grades(frame, origins, scale),
+            source=pl.lit(number, pl.Int64),
+            row=pl.col("row").cast(pl.Int64),
+        )
+        frames.append(frame.select(*DOCUMENT, "judge", "grade", "source", "row"))
+        rows.append(origins)
+    if not any(map(len, frames)):
+        raise InputError(f"{rows[0].label}: there is no grade in it; give a source that has grades")
+    whole = pl.concat(frames)
+    # grouping by the number of a document is several times faster than by two texts
+    documents = whole.select(DOCUMENT).unique(maintain_order=True).with_row_index("document")
+    numbered = whole.join(documents, on=DOCUMENT, how="left", maintain_order="left")
+    grades = Grades(numbered, rows, all(_has_order(one) for _, one in named))
+    if scale is not None:
+        shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
+        remedy = f"which is not on the scale {scale.name} ({shown}); correct it, or name another scale"
+        grades.check_among(grades.frame.get_column("grade"), scale.grades, remedy)
+    _check_once(grades)
+    return grades
+
+
+def _name_sources(source: Any) -> list[tuple[str, Any]]:
+    """Return the sources, each with the name of its judge where it does not have names of judges itself."""
+    if isinstance(source, Mapping):
+        found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
+    else:
+        is_list = isinstance(source, (list, tuple)) and not hasattr(source, "_fields")
+        several = list(source) if is_list else [source]
+        stems = [stem(Path(one)) if is_path(one) else str(number) for number, one in enumerate(several, start=1)]
+        found = [
+            (str(one) if is_path(one) and stems.count(name) > 1 else name, one)
+            for name, one in zip(stems, several, strict=True)
+        ]
+    if not found:
+        raise InputError("there is no source of grades; give a file, a data frame, or several")
+    return found
+
+
+def is_path(source: Any) -> bool:
+    """Tell whether a source is the name of a file."""
+    return isinstance(source, (str, os.PathLike))
+
+
+def _open(source: Any, judge: str) -> OneSource:
+    if is_path(source):
+        return open_grade_file(Path(source))
+    label = f"the grades {quote(judge)}"
+    if isinstance(source, Qrels):
+        frame = source.frame.drop("iteration")
+    elif isinstance(source, Mapping):
+        frame = collect(open_frame(source, QRELS).frame)
+    else:
+        frame = read_frame(source, label, (*DOCUMENT, "judge", *GRADE))
+    return name_columns(frame, label), FrameRows(label)
+
+
+def _has_order(source: Any) -> bool:
+    """Tell whether the rows of a source have an order, which those of a database have not."""
+    frame = nw.from_native(source, pass_through=True)
+    return not isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars()
+
+
+def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
+    """Cast ids and judges to text; raise `InputError` where one is missing."""
+    frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
+    nothing = (
+        nw.col("doc_id") == EMPTY_DOC,
+        "grades the document '-', which stands for an iteration that returned nothing",
+    )
+    problems = [*map(lacks, (*DOCUMENT, "judge")), nothing]
+    check_rows(nw.from_native(frame, eager_only=True), rows, problems, show=False)
+    return frame
+
+
+def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> pl.Series:
+    """Return the grades as numbers, null where there is none: an empty cell, or blanks only."""
+    grades = frame.get_column("grade")
+    if not grades.dtype.is_numeric():
+        texts = cast_texts(frame.select("grade"), ["grade"], rows.label).to_series().str.strip_chars()
+        grades = texts.set(texts == "", None)
+    numbers = grades.cast(pl.Float64, strict=False)
+    if scale is not None and scale.words and grades.dtype == pl.String:
+        numbers = numbers.fill_null(grades.replace_strict([*scale.words], [*scale.words.values()], default=None))
+    wrong = (grades.is_not_null() & ~numbers.is_finite().fill_null(False)).arg_true()
+    if len(wrong):
+        value = str(grades[wrong[0]])
+        remedy = "correct it, or leave it empty where there is no grade"
+        for name, words in WORDS.items():
+            if value in words:
+                remedy = f"read such labels with scale={name!r} (--scale {name})"
+        raise InputError(
+            f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number; {remedy}"
+        )
+    return numbers.alias("grade")
+
+
+def _check_once(grades: Grades) -> None:
+    """Raise `InputError` where a judge gave two grades to one document; the message does not name the judge."""
+    numbered = grades.frame.select("document", pl.col("judge").cast(pl.Categorical).to_physical())
+    if numbered.n_unique() == numbered.height:
+        return
+    first = numbered.is_duplicated().arg_true()[0]
+    same = [pl.col(name) == numbered.item(first, name) for name in numbered.columns]
+    one, other = numbered.select(pl.all_horizontal(same)).to_series().arg_true()[:2]
+    query_id, doc_id = grades.frame.row(first)[:2]
+    raise InputError(
+        f"{grades.locate(one)} and {grades.locate(other)} are two grades of one judge for query {quote(query_id)}, document "
+        f"{quote(doc_id)}; keep one, or give different judges different names (column judge)"
+    )

@@ -1,0 +1,205 @@
+"""How far judges agree: coverage, ties, who is lenient, and agreement beyond chance (Cohen, Krippendorff, Gwet).
+
+Every category of a scale counts, also one that nobody gave. A coefficient that is 0/0 is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from goodgain.errors import InputError
+from goodgain.judging.aggregation import count_ties
+from goodgain.judging.grade_table import read_grades
+from goodgain.judging.scales import Scale, ScaleLike, find_scale
+from goodgain.measures.terms import divide_rows
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far several judges agree. A number that is not defined is None, in frames null.
+
+    Attributes:
+        scale: the name of the scale.
+        overall: name -> value: `documents`, `coverage` (share of them with a grade), `several` (documents with two grades
+            or more), `tie_rate` (share of those on which no single grade is the most frequent), `alpha_nominal` and
+            `alpha_ordinal` (Krippendorff), `ac1`, `ac2` (Gwet; quadratic weights).
+        judges: judge, grades, coverage (share of the documents that the judge graded), leniency: the mean, over documents
+            that another judge graded too, of the judge's grade minus the mean grade of the others.
+        pairs: judge, other, documents (that both graded), agreement (share with equal grades), kappa, kappa_quadratic.
+        confusion: judge, other, grade, other_grade, documents, for the grades that occur together.
+    """
+
+    scale: str
+    overall: dict[str, float | None]
+    judges: pl.DataFrame
+    pairs: pl.DataFrame
+    confusion: pl.DataFrame
+
+    def __repr__(self) -> str:
+        return f"Agreement({self.judges.height} judges, {self.overall['documents']:,} documents, scale={self.scale!r})"
+
+
+def agreement(grades: Any, *, scale: ScaleLike, names: bool = False) -> Agreement:
+    """Return how far judges agree on what they graded.
+
+    Args:
+        grades: what `aggregate` takes.
+        scale: what the grades are on: all its categories count, not only those that were given.
+        names: call the judges by their names; else `judge 1`, `judge 2` ... in the order in which they first come, since
+            the report is about people's work.
+
+    Raises:
+        InputError: grades cannot be read, are not on the scale, or there is only one judge.
+
+    Source: Cohen 1960, 1968; Krippendorff 2011; Gwet 2014.
+
+    >>> report = agreement({"anna": {"q": {"a": 0, "b": 1, "c": 4}}, "ben": {"q": {"a": 0, "b": 4, "c": 4}}}, scale="0..4")
+    >>> report.pairs.select("judge", "other", "documents", "agreement").rows()
+    [('judge 1', 'judge 2', 3, 0.6666666666666666)]
+    """
+    known = find_scale(scale)
+    read = read_grades(grades, scale=known)
+    judges = read.frame.get_column("judge").unique(maintain_order=True)
+    if len(judges) < 2:
+        raise InputError(
+            f"{read.sources[0].label}: all grades are of one judge, and agreement needs two; give a file for each judge, or "
+            "grades with the column judge"
+        )
+    shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
+    numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
+    frame = read.frame.select("document", numbered, "grade")
+    given = frame.filter(pl.col("grade").is_not_null()).sort("document", "grade")  # so sums have the same digits always
+    documents = frame.get_column("document").n_unique()
+    confusion = _count_together(given)
+    called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
+    return Agreement(
+        scale=known.name,
+        overall=_compute_overall(read.frame, given, documents, known),
+        judges=_describe_judges(given, len(judges), documents).with_columns(called[0]),
+        pairs=_describe_pairs(confusion, known).with_columns(called),
+        confusion=confusion.with_columns(called),
+    )
+
+
+def _compute_overall(frame: pl.DataFrame, given: pl.DataFrame, documents: int, scale: Scale) -> dict[str, float | None]:
+    patterns, number = _count_patterns(given, scale)
+    ties = int(count_ties(frame).get_column("tie").sum())
+    graded = number.sum()
+    several = int(number[patterns.sum(axis=1) > 1].sum())
+    return {
+        "documents": documents,
+        "coverage": float(graded / documents),
+        "several": several,
+        "tie_rate": ties / several if several else None,
+        "alpha_nominal": _krippendorff_alpha(patterns, number, ordinal=False),
+        "alpha_ordinal": _krippendorff_alpha(patterns, number, ordinal=True),
+        "ac1": _gwet_ac(patterns, number, np.eye(len(scale.grades))),
+        "ac2": _gwet_ac(patterns, number, _quadratic_weights(scale.grades)),
+    }
+
+
+def _count_patterns(given: pl.DataFrame, scale: Scale) -> tuple[Matrix, Matrix]:
+    """Return how often documents have each grade of the scale, one row a pattern, and how many documents have each."""
+    counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in scale.grades]
+    by_document = given.group_by("document").agg(counts).drop("document")
+    patterns = by_document.group_by(pl.all()).len("documents").sort(by_document.columns)
+    return (
+        patterns.drop("documents").cast(pl.Float64).to_numpy(),
+        patterns.get_column("documents").cast(pl.Float64).to_numpy(),
+    )
+
+
+def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:
+    """Return judge (its number), grades, coverage, leniency."""
+    total, number = pl.col("grade").sum().over("document"), pl.len().over("document")
+    difference = pl.when(number > 1).then(pl.col("grade") - (total - pl.col("grade")) / (number - 1))
+    by_judge = given.select("judge", difference=difference).group_by("judge")
+    found = by_judge.agg(grades=pl.len().cast(pl.Int64), leniency=pl.col("difference").sort().mean())
+    everyone = pl.DataFrame({"judge": range(judges)}, schema={"judge": pl.Int64})
+    grades = pl.col("grades").fill_null(0)
+    return everyone.join(found, on="judge", how="left", maintain_order="left").select(
+        "judge", grades, divide_rows(grades, documents).alias("coverage"), "leniency"
+    )
+
+
+def _count_together(given: pl.DataFrame) -> pl.DataFrame:
+    """Return judge, other (their numbers, the smaller first), grade, other_grade, documents."""
+    pairs = given.join(given, on="document", suffix="_of_other").filter(pl.col("judge") < pl.col("judge_of_other"))
+    key = ["judge", "other", "grade", "other_grade"]
+    named = pairs.rename({"judge_of_other": "other", "grade_of_other": "other_grade"})
+    return named.group_by(key).agg(documents=pl.len().cast(pl.Int64)).sort(key)
+
+
+def _describe_pairs(confusion: pl.DataFrame, scale: Scale) -> pl.DataFrame:
+    """Return judge, other, documents, agreement, kappa, kappa_quadratic."""
+    places = {grade: place for place, grade in enumerate(scale.grades)}
+    plain, quadratic = np.eye(len(places)), _quadratic_weights(scale.grades)
+    rows = []
+    for (judge, other), cells in confusion.group_by("judge", "other", maintain_order=True):
+        matrix = np.zeros_like(plain)
+        for grade, other_grade, count in cells.select("grade", "other_grade", "documents").iter_rows():
+            matrix[places[grade], places[other_grade]] = count
+        documents = int(matrix.sum())
+        agreeing = float(np.trace(matrix)) / documents
+        rows.append((judge, other, documents, agreeing, _pair_kappa(matrix, plain), _pair_kappa(matrix, quadratic)))
+    whole = dict.fromkeys(("judge", "other", "documents"), pl.Int64)
+    shares = dict.fromkeys(("agreement", "kappa", "kappa_quadratic"), pl.Float64)
+    return pl.DataFrame(rows, schema={**whole, **shares}, orient="row")
+
+
+def _quadratic_weights(grades: Sequence[float]) -> Matrix:
+    """Return how far two grades agree: 1 - ((a - b) / (largest - smallest))²."""
+    values = np.asarray(grades, dtype=np.float64)
+    distance = (values[:, None] - values[None, :]) / (values.max() - values.min())
+    return np.asarray(1 - distance**2)
+
+
+def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
+    """Return Cohen's kappa (1960, 1968) from documents by the grade of one judge and of the other; identity weights: plain."""
+    documents, apart = confusion.sum(), 1 - weights
+    # Exact sums: the same whichever of the two judges comes first.
+    expected = math.fsum((apart * np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / documents).flat)
+    return None if expected == 0 else 1 - math.fsum((apart * confusion).flat) / expected
+
+
+def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:
+    """Return Krippendorff's alpha (2011), 1 - observed / expected disagreement, over documents with two grades or more.
+
+    `ordinal` grades are apart by the grades given between them, others by 1 where they differ.
+    """
+    graded = patterns.sum(axis=1)
+    pairable = graded > 1
+    counts, share = patterns[pairable], (documents / np.maximum(graded - 1, 1))[pairable]
+    together = counts.T @ (counts * share[:, None]) - np.diag(share @ counts)
+    totals = together.sum(axis=1)
+    middle = np.cumsum(totals) - totals / 2  # apart: n_a/2 + n_b/2 + the grades between a and b
+    apart = (middle[:, None] - middle[None, :]) ** 2 if ordinal else 1 - np.eye(len(totals))
+    expected = float((apart * np.outer(totals, totals)).sum())
+    return None if expected == 0 else 1 - float(totals.sum() - 1) * float((apart * together).sum()) / expected
+
+
+def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix) -> float | None:
+    """Return Gwet's AC1 (2014; identity weights) or AC2: chance agreement follows from how evenly grades spread.
+
+    Observed agreement is over documents with two grades or more, the spread of grades over all with a grade.
+    """
+    graded = patterns.sum(axis=1)
+    some, several = graded > 0, graded > 1
+    if not several.any():
+        return None
+    counts, number = patterns[several], graded[several]
+    agreeing = (counts * (counts @ weights - 1)).sum(axis=1) / (number * (number - 1))
+    observed = float(agreeing @ documents[several] / documents[several].sum())
+    spread = documents[some] @ (patterns[some] / graded[some][:, None]) / documents[some].sum()
+    kinds = len(spread)
+    chance = float(weights.sum() * (spread * (1 - spread)).sum() / (kinds * (kinds - 1)))
+    return None if chance == 1 else (observed - chance) / (1 - chance)

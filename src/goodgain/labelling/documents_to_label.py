@@ -1,0 +1,300 @@
+"""The documents that a language model is to grade, each with its query and the text that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.counting.coverage import warn_of_queries
+from goodgain.errors import InputError, notice
+from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, lacks, quote
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.files.opening import container, open_stream, read_bytes, read_lines, separator_by_name, stem
+from goodgain.files.safe_text import unguard_ids
+from goodgain.files.table_reading import cast_texts, read_column_names, read_frame, read_table
+from goodgain.formats.qrels import load_qrels
+from goodgain.judging.grade_table import DOCUMENT, is_path
+from goodgain.judging.pooling import TEXTS, pick_fullest_texts, pool
+from goodgain.schema import BLANKS
+from goodgain.traces import read_results
+from goodgain.traces.output.runs import name_results
+
+#: The columns of a sheet that are read.
+_SHEET = (*DOCUMENT, *TEXTS, "grade")
+#: More results of an iteration than any search gives: a run or results are taken whole where no depth is given.
+_WHOLE = 2**31
+#: The first line of a file is looked at up to this many bytes.
+_LONGEST = 2**20
+#: Names of the column with the text of a query.
+_QUERY_TEXT = ("text", "query", "title")
+
+
+def collect_documents(
+    source: Any,
+    queries: Any,
+    *,
+    texts: Any = None,
+    results: Any = None,
+    qrels: Any = None,
+    k: int | None = None,
+    max_characters: int = 8_000,
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the unjudged documents with what is shown of them, and the names of the systems that found them.
+
+    The arguments are those of `label`; of several runs each gives its first `k` results of every iteration.
+
+    Returns:
+        query_id, doc_id, query, description, text (what is shown; null where there is nothing to show), cut (whether the
+        text was cut); and the names.
+    """
+    found, systems = _gather(source, results=results, qrels=qrels, k=k)
+    named = read_queries(queries).rename({"text": "query"})
+    without = found.join(named, on="query_id", how="anti")
+    if without.height:
+        raise InputError(
+            f"query {quote(without.item(0, 'query_id'))} has no text among the queries; add it to them, as the model must "
+            "know what was asked"
+        )
+    own = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}) if texts is None else read_texts(texts)
+    lines = [
+        pl.when(pl.col(name).str.strip_chars() != "").then(pl.format(f"{name.capitalize()}: {{}}", name))
+        for name in TEXTS
+    ]
+    joined = pl.concat_str(lines, separator="\n", ignore_nulls=True)
+    wanted = (
+        found.join(own, on="doc_id", how="left", maintain_order="left")
+        .with_columns(text=pl.coalesce("text", pl.when(joined != "").then(joined)))
+        .join(named, on="query_id", how="left", maintain_order="left")
+        .with_columns(cut=(pl.col("text").str.len_chars() > max_characters).fill_null(False))
+        .with_columns(text=pl.col("text").str.slice(0, max_characters))
+        .sort(DOCUMENT)
+    )
+    empty = wanted.get_column("text").null_count()
+    if empty:
+        notice(
+            f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade; give --results or --texts "
+            "(results=, texts=)"
+        )
+    return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
+
+
+def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl.DataFrame, list[str]]:
+    """Return query_id, doc_id and, where they are known, title, url, snippet of each document once; and the systems."""
+    judged = None if qrels is None else load_qrels(qrels)
+    parts: list[pl.DataFrame] = []
+    systems: list[str] = []
+    runs: dict[str, Any] = {}
+    for name, one in _name_sources(source):
+        kind = _kind_of(one)
+        if kind == "run":
+            own = stem(Path(one)) if is_path(one) else getattr(one, "name", None)
+            called = name or str(own or f"run{len(runs) + 1}")
+            if called in runs:
+                raise InputError(f"two runs are called {quote(called)}; give them names: {{name: run}}")
+            runs[called] = one
+        elif kind == "sheet":
+            parts.append(_read_sheet(one))
+        else:
+            frame = read_results(one) if is_path(one) else read_frame(getattr(one, "frame", one), "the documents")
+            if "system" in frame.columns:
+                systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
+            parts.append(_read_documents(frame, k))
+    if parts and judged is not None:  # of runs, pool says it
+        warn_of_queries(pl.concat(part.get_column("query_id") for part in parts), judged.frame.get_column("query_id"))
+    if runs:
+        parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=judged, results=results))
+        systems += list(runs)
+    columns = dict.fromkeys((*DOCUMENT, *TEXTS), pl.String)
+    texts = [part.select(pl.col(name).cast(pl.String) for name in columns if name in part.columns) for part in parts]
+    together = pl.concat([pl.DataFrame(schema=columns), *texts], how="diagonal")
+    found = pick_fullest_texts(together)
+    if judged is not None:
+        labels = judged.frame.select(DOCUMENT)
+        found = found.join(labels, on=DOCUMENT, how="anti")
+    return found.sort(DOCUMENT), systems
+
+
+def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
+    """Return the sources, each with its name if it has one; a dict of dicts of numbers and a list of named tuples are one."""
+    if isinstance(source, Mapping):
+        are_dicts = all(isinstance(docs, Mapping) for docs in source.values())
+        if not are_dicts or any(isinstance(value, Mapping) for docs in source.values() for value in docs.values()):
+            return [(str(name), one) for name, one in source.items()]
+    is_list = isinstance(source, (list, tuple)) and not any(hasattr(one, "_fields") for one in (source, *source))
+    several = list(source) if is_list else [source]
+    if not several:
+        raise InputError("there is nothing to label; give a run, results, or a sheet of goodgain pool")
+    return [(None, one) for one in several]
+
+
+def _kind_of(source: Any) -> str:
+    """Return `results`, `sheet` or `run`, by the columns."""
+    frame = getattr(source, "frame", source)
+    columns = _list_columns(Path(source)) if is_path(source) else list(getattr(frame, "columns", []))
+    if all(name in columns for name in ("search", "rank", "iteration")):
+        return "results"
+    return "sheet" if "grade" in columns and "iteration" not in columns else "run"
+
+
+def _list_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a file; none for TREC text, which has no names."""
+    separator, kind = separator_by_name(path), container(path)
+    try:
+        if kind == "parquet":
+            return read_column_names(read_bytes(path), path, kind)
+        if separator is None and kind != "jsonl":
+            return []
+        with open_stream(path) as file:
+            first = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
+        if separator is not None:
+            return first.replace('"', "").split(separator)
+        return list(loads(first))
+    except (InputError, NotJSONError, TypeError):  # whoever reads it says what is wrong
+        return []
+
+
+def _read_sheet(source: Any) -> pl.DataFrame:
+    """Return the documents of a sheet that have no grade yet."""
+    origins: RowSource = FrameRows("the sheet")
+    if is_path(source):
+        frame, origins, _ = read_table(Path(source), dict.fromkeys(_SHEET, pl.String))
+    else:
+        frame = read_frame(source, "the documents")
+    label = origins.label
+    missing = [name for name in DOCUMENT if name not in frame.columns]
+    if missing:
+        raise InputError(f"{label}: lacks the column {missing[0]}; give what goodgain pool wrote")
+    known = [name for name in _SHEET if name in frame.columns]
+    rows = cast_texts(frame.select(known), known, label)
+    check_rows(nw.from_native(rows, eager_only=True), origins, [*map(lacks, DOCUMENT)])
+    rows = unguard_ids(rows, DOCUMENT, label)
+    return rows.filter(pl.col("grade").is_null() | (pl.col("grade").str.strip_chars() == ""))
+
+
+def _read_documents(results: pl.DataFrame, k: int | None) -> pl.DataFrame:
+    """Return the documents of results, those that deduplication put together as one."""
+    named = name_results(results).rename({"name": "doc_id"})
+    if k is None:
+        return named
+    place = pl.int_range(pl.len()).over("query_id", "iteration")
+    return named.sort("query_id", "iteration", "search", "rank", maintain_order=True).filter(place < k)
+
+
+def read_queries(source: Any) -> pl.DataFrame:
+    """Read query_id, text and description (null where there is none) of what was asked.
+
+    The source is a file .tsv (query_id, text[, description], without a header) or .jsonl, .csv, .parquet with columns of
+    these names; {query_id: text}; a frame; or the id of an ir_datasets data set.
+
+    >>> read_queries({"q1": "when was the dam built"}).rows()
+    [('q1', 'when was the dam built', None)]
+    """
+    rows: RowSource
+    data_set = _load_ir_dataset(str(source)) if is_path(source) and not Path(source).exists() else None
+    if data_set is not None:
+        frame, rows = data_set, FrameRows(str(source))
+    else:
+        frame, rows = _open_texts(source, ("query_id", "text", "description"), "the queries", others=_QUERY_TEXT)
+    name = next((name for name in _QUERY_TEXT if name in frame.columns), "text")
+    description = {name: name for name in ("description",) if name in frame.columns}
+    texts = _check_texts(frame, {"query_id": "query_id", "text": name} | description, rows)
+    return texts if description else texts.with_columns(description=pl.lit(None, pl.String))
+
+
+def read_texts(source: Any) -> pl.DataFrame:
+    """Read doc_id and text of documents: a file .jsonl, .csv, .tsv, .parquet, a frame, or {doc_id: text}."""
+    frame, rows = _open_texts(source, ("doc_id", "text"), "the texts")
+    return _check_texts(frame, {"doc_id": "doc_id", "text": "text"}, rows)
+
+
+def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) -> pl.DataFrame:
+    """Return these columns, given by the names they get, as text; one row for each id."""
+    key = next(iter(columns))
+    if not {key, columns["text"]} <= set(frame.columns):
+        raise InputError(
+            f"{rows.label}: needs the columns {key} and text; it has {', '.join(frame.columns) or 'neither'}"
+        )
+    texts = cast_texts(frame.select(pl.col(name).alias(ours) for ours, name in columns.items()), [*columns], rows.label)
+    blank = nw.col("text").is_null() | (nw.col("text").str.strip_chars() == "")
+    no_id = nw.col(key).is_null() | (nw.col(key).str.strip_chars(BLANKS) == "")
+    check_rows(nw.from_native(texts, eager_only=True), rows, [(no_id, f"has no {key}"), (blank, "has no text")])
+    texts = texts.unique(maintain_order=True)
+    twice = texts.filter(pl.col(key).is_duplicated())
+    if twice.height:
+        raise InputError(f"{rows.label}: {key} {quote(twice.item(0, key))} has two texts; keep one")
+    return texts
+
+
+def _open_texts(
+    source: Any, columns: tuple[str, ...], label: str, *, others: tuple[str, ...] = ()
+) -> tuple[pl.DataFrame, RowSource]:
+    """Return a table of texts, and how errors name its rows."""
+    types = dict.fromkeys((*columns, *others), pl.String)
+    if isinstance(source, Mapping):
+        return _read_dict(source, columns[0], label), FrameRows(label)
+    if not is_path(source):
+        return read_frame(source, label, [*types]), FrameRows(label)
+    path = Path(source)
+    if separator_by_name(path) == "\t":
+        return _read_tab_separated(path, columns)
+    table = read_table(path, types)
+    return table.frame, table.rows
+
+
+def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
+    """Read TSV, which has no header unless its first value is the first of these columns."""
+    content = read_lines(path)
+    try:
+        text = content.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
+    rows, lines = [], []
+    for number, line in enumerate(text.split("\n"), start=1):
+        fields = line.rstrip("\r").split("\t")
+        fields[0] = fields[0].strip(BLANKS)
+        if not line.strip(BLANKS) or (number == 1 and fields[0] == columns[0]):
+            continue
+        if not 2 <= len(fields) <= len(columns):
+            raise InputError(
+                f"{path}, line {number}: has {len(fields)} fields with tabs between; give {columns[0]} and text"
+            )
+        rows.append([*fields, *[None] * (len(columns) - len(fields))])
+        lines.append(number)
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    return frame, TextLines(str(path), content, lines)
+
+
+def _read_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
+    """Return a dict of ids and texts as a frame; numbers become text."""
+    for one, text in source.items():
+        at = f"{label}: {key} {quote(str(one))}"
+        if text is not None and not isinstance(text, (str, int, float)):
+            raise InputError(f"{at} has a {type(text).__name__} where a text is needed; write one text")
+        try:
+            f"{one}{text}".encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{at} has half a character (a lone surrogate) in its text; write it in UTF-8") from None
+    texts = [None if text is None else str(text) for text in source.values()]
+    return pl.DataFrame({key: [*map(str, source)], "text": texts}, schema={key: pl.String, "text": pl.String})
+
+
+def _load_ir_dataset(name: str) -> pl.DataFrame | None:
+    """Return the queries of a data set of ir_datasets; None where the library or the data set is not there."""
+    try:
+        import ir_datasets
+
+        dataset = ir_datasets.load(name)
+    except (ImportError, KeyError):
+        return None
+    if not dataset.has_queries():
+        raise InputError(f"{name}: this ir_datasets data set has no queries; give one that has, or a file")
+    rows = []
+    for query in dataset.queries_iter():
+        fields = query._asdict()
+        text = fields.get("text") or fields.get("title") or query.default_text()
+        rows.append((query.query_id, text, fields.get("description")))
+    return pl.DataFrame(rows, schema=["query_id", "text", "description"], orient="row")

@@ -1,0 +1,204 @@
+"""The classic measures that are computed here, with the names and values of ir_measures: each is one declaration.
+
+A value is made of sums over the documents at ranks 1..cutoff (`Ranks`), and of the numbers of judged documents of the query.
+Other measures of ir_measures are asked of its providers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import narwhals as nw
+
+from goodgain.measures.declaration import Declaration
+from goodgain.measures.not_in_ir_measures import IDEAL, compute_dcg, compute_ideal_dcg, place_for_dcg
+from goodgain.measures.terms import Ranks, divide, divide_rows
+
+_TREC_EVAL = "trec_eval 9, "
+#: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP so that they add up to 1.
+_DEEPEST = 1000
+
+
+def _combine_f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
+    x = float(ranks.parameters["beta"])
+    return divide((x + 1) * precision * recall, x * precision + recall)
+
+
+def _count_needed(ranks: Ranks) -> nw.Expr:
+    """Return how many relevant documents reach a recall, as trec_eval 9 rounds it: up, from a tenth of a document on.
+
+    The recall itself is rounded to two decimals, as in trec_eval.
+    """
+    recall = float(f"{ranks.parameters['recall']:.2f}")
+    return (recall * ranks.num_rel + 0.9).floor()
+
+
+def _compute_rbp(ranks: Ranks) -> nw.Expr:
+    p = float(ranks.parameters["p"])
+    weight = nw.when(ranks.k <= _DEEPEST).then(nw.lit(p) ** (ranks.k - 1)).otherwise(nw.lit(0.0))
+    return divide_rows(ranks.total(weight * ranks.relevant), math.fsum(p**k for k in range(_DEEPEST)))
+
+
+#: The declaration of every measure below, by name.
+DECLARED: dict[str, Declaration] = {}
+
+
+def _declare(
+    name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
+) -> Declaration:
+    """Declare a measure; what most of them have in common need not be said."""
+    common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "classic"}
+    declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
+    return declared
+
+
+_declare(
+    "nDCG",
+    "Normalised Discounted Cumulative Gain",
+    "sum of g(label) / log2(k + 1) over ranks k <= cutoff / the same of the judged documents by descending gain; "
+    "ideal='ranking': of all documents of the ranking by descending gain",
+    lambda ranks: divide(compute_dcg(ranks), compute_ideal_dcg(ranks)),
+    source=_TREC_EVAL + "ndcg and ndcg_cut; dcg='exp-log2': gdeval.pl, without its rounding to five decimals",
+    position=place_for_dcg,
+    takes=lambda parameters: parameters["dcg"] == "log2" or "gains" not in parameters,
+    own={"ideal": IDEAL},
+    example=("nDCG(ideal='ranking')@3", 0.9385574520455131),
+    remark="g is the label itself, 0 below 0, so that the gain is linear; exponential gain, 2^label - 1, is dcg='exp-log2'",
+)
+_declare(
+    "P",
+    "Precision at k",
+    "relevant documents at ranks <= k / k",
+    lambda ranks: divide_rows(ranks.total(ranks.relevant), float(ranks.parameters["cutoff"])),
+    source=_TREC_EVAL + "P",
+    from_labels="sum",
+)
+_declare(
+    "R",
+    "Recall at k",
+    "relevant documents at ranks <= k / relevant documents",
+    lambda ranks: divide(ranks.total(ranks.relevant), ranks.num_rel),
+    source=_TREC_EVAL + "recall",
+)
+_declare(
+    "RR",
+    "Reciprocal Rank",
+    "1 / rank of the first relevant document, 0 where none is at ranks <= cutoff",
+    lambda ranks: ranks.highest(ranks.relevant / ranks.k),
+    source=_TREC_EVAL + "recip_rank; with a cutoff msmarco_eval.py, which orders tied documents by ascending id",
+    position=lambda parameters: "k_id" if "cutoff" in parameters else "k",
+    from_labels="highest",
+)
+_declare(
+    "AP",
+    "Average Precision",
+    "sum of the precision at the rank of each relevant document at ranks <= cutoff / relevant documents",
+    lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), ranks.num_rel),
+    source=_TREC_EVAL + "map and map_cut",
+    remark="AP@k divides by all relevant documents, not by min(k, relevant documents) as some textbooks do",
+)
+_declare(
+    "Success",
+    "Success at k",
+    "1 where any document at ranks <= k is relevant, else 0",
+    lambda ranks: ranks.highest(ranks.relevant),
+    source=_TREC_EVAL + "success",
+    from_labels="highest",
+)
+_declare(
+    "Rprec",
+    "R-Precision",
+    "relevant documents at ranks <= R / R, R = relevant documents",
+    lambda ranks: divide(
+        ranks.total(nw.when(ranks.k <= ranks.num_rel).then(ranks.relevant).otherwise(nw.lit(0.0))), ranks.num_rel
+    ),
+    source=_TREC_EVAL + "Rprec",
+)
+_declare(
+    "SetP",
+    "Set Precision",
+    "relevant documents retrieved / documents retrieved",
+    lambda ranks: divide(ranks.total(ranks.relevant), ranks.num_ret),
+    source=_TREC_EVAL + "set_P",
+    from_labels="sum",
+)
+_declare(
+    "SetR",
+    "Set Recall",
+    "relevant documents retrieved / relevant documents",
+    lambda ranks: divide(ranks.total(ranks.relevant), ranks.num_rel),
+    source=_TREC_EVAL + "set_recall",
+)
+_declare(
+    "SetF",
+    "Set F",
+    "(x + 1) P R / (x P + R) of set precision and set recall, x = beta",
+    lambda ranks: _combine_f(
+        ranks,
+        divide(ranks.total(ranks.relevant), ranks.num_ret),
+        divide(ranks.total(ranks.relevant), ranks.num_rel),
+    ),
+    source=_TREC_EVAL + "set_F",
+    remark="the parameter beta is the square of the beta of textbooks: SetF(beta=4) is their F2",
+)
+_declare(
+    "IPrec",
+    "Interpolated Precision at a recall",
+    "largest precision at any rank with at least floor(recall * R + 0.9) relevant documents, R = relevant documents",
+    lambda ranks: ranks.highest(
+        nw.when(ranks.relevant_so_far >= _count_needed(ranks))
+        .then(ranks.relevant * ranks.relevant_so_far / ranks.k)
+        .otherwise(nw.lit(0.0))
+    ),
+    source=_TREC_EVAL + "iprec_at_recall",
+    takes=lambda parameters: math.isclose(parameters["recall"], round(parameters["recall"], 2), abs_tol=1e-12),
+    remark="trec_eval 10 rounds recall * R to the nearest number instead; recall has two decimals",
+)
+_declare(
+    "Judged",
+    "Judgment Rate at k",
+    "documents with a label at ranks <= k / documents at ranks <= k; without a cutoff over all ranks",
+    lambda ranks: divide(
+        ranks.total(ranks.judged),
+        ranks.num_seen,
+    ),
+    source="the provider judged of ir_measures, which orders tied documents by ascending id",
+    position=lambda _parameters: "k_id",
+    remark="any label is a judgment, also one below 0",
+)
+_declare(
+    "NumRet",
+    "Number of Retrieved Documents",
+    "documents retrieved; with rel, relevant documents retrieved; summed over queries",
+    lambda ranks: ranks.total(ranks.relevant) if "rel" in ranks.parameters else ranks.num_ret,
+    better=None,
+    bounds=("0", ""),
+    source=_TREC_EVAL + "num_ret and num_rel_ret",
+    from_labels="sum",
+)
+_declare(
+    "NumRel",
+    "Number of Relevant Documents",
+    "relevant documents in the qrels; summed over the queries of the run",
+    lambda ranks: ranks.num_rel,
+    better=None,
+    bounds=("0", ""),
+    source=_TREC_EVAL + "num_rel, of queries that the run has; 0 for the others, as in ir_measures",
+)
+_declare(
+    "RBP",
+    "Rank-Biased Precision",
+    "(1 - p) / (1 - p^1000) * sum of p^(k-1) over the relevant documents at ranks k <= 1000",
+    _compute_rbp,
+    source="cwl_eval",
+    takes=lambda parameters: "rel" in parameters and "cutoff" not in parameters,
+    remark="the paper does not divide by 1 - p^1000, which makes its values 0.99996 times these at p = .99; "
+    "cwl_eval keeps tied documents in the order of the run, while this is trec_eval's order: the two are equal where no "
+    "scores tie",
+    from_labels="sum",
+)
+
+#: nDCG with the parameter `ideal`, which that of ir_measures lacks.
+nDCG = DECLARED["nDCG"].measure  # noqa: N816  # the name in ir_measures

@@ -1,0 +1,194 @@
+"""Computes the good-gain measures from ledger and pools: at a cutoff, along iterations, and for runs that come in batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import ir_measures
+import polars as pl
+import polars.selectors as cs
+
+from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
+from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
+from goodgain.errors import MeasureError
+from goodgain.formats import Qrels
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.schema import LEDGER
+
+_COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
+
+
+def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
+    """Return the value of each measure for every judged query.
+
+    Args:
+        measures: any good-gain measures.
+        counts: threshold -> ledger and pools, for the thresholds of the measures.
+
+    Returns:
+        query_id (sorted), and a Float64 column for each measure by its name.
+    """
+    columns: dict[str, pl.Series] = {}
+    for rel, group in _group_by_threshold(measures, counts).items():
+        ledger, pools = _number_queries(*counts[rel][:2])
+        for cutoff in {measure.cutoff for measure in group}:
+            values = _compute_at_cutoff(
+                ledger, pools, [measure for measure in group if measure.cutoff == cutoff], cutoff
+            )
+            columns |= {column.name: column for column in values.get_columns()}
+    query_ids = next(iter(counts.values())).pools.get_column("query_id")
+    return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
+
+
+def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
+    """Return the value of each measure at every iteration of the ledger; queries without judgments have no row.
+
+    Returns:
+        query_id, iteration, and a Float64 column for each measure by its name.
+    """
+    result: pl.DataFrame | None = None
+    for rel, group in _group_by_threshold(measures, counts).items():
+        ledger, pools = counts[rel][:2]
+        rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
+        values = rows.lazy().select(  # lazy, so that Polars computes a sum once that several measures need
+            "query_id", "iteration", *(_name_value(measure, measure.value.along) for measure in group)
+        )
+        result = values.collect() if result is None else result.join(values.collect(), on=["query_id", "iteration"])
+    return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
+
+
+def make_finite(values: pl.DataFrame) -> pl.DataFrame:
+    """Return the values, null where they are not finite."""
+    numbers = cs.float()
+    return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
+
+
+def average_queries(values: pl.Series) -> float | None:
+    """Return the mean over queries, None where a query has no value.
+
+    The sum is exact: it is the same on every engine and for every order of rows.
+    """
+    return None if values.null_count() else math.fsum(values.to_list()) / len(values)
+
+
+def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
+    """Return a measure that has a value at every iteration.
+
+    Args:
+        measure: a measure that may lack its cutoff.
+        what: what shows the values, for the error: `the ledger`.
+
+    Raises:
+        MeasureError: the measure is not ours, or has an @.
+    """
+    if not isinstance(measure, GoodGainMeasure):
+        raise MeasureError(f"{measure} ranks documents and has no value at an iteration; {what} shows ours only")
+    if measure.cutoff is not None:
+        raise MeasureError(f"{measure}: {what} shows a measure at every iteration; write it without @")
+    return measure
+
+
+def _group_by_threshold(
+    measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
+) -> dict[float, list[GoodGainMeasure]]:
+    """Return threshold -> its measures; one that uses no threshold has the same value for each."""
+    groups: dict[float, list[GoodGainMeasure]] = {}
+    for measure in measures:
+        rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
+        groups.setdefault(rel, []).append(measure)
+    return groups
+
+
+def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster.
+
+    The ledger is sorted by these numbers, so that Polars knows that it is: it adds up the rows of a query in one way where
+    it knows, and in another where it does not, and the last digit of a sum would change with the order of the queries.
+    """
+    numbered = pools.with_row_index("query")
+    numbers = numbered.select("query_id", "query", "N")
+    rows = ledger.join(numbers, on="query_id", maintain_order="left").drop("query_id")
+    return rows.sort("query", maintain_order=True), numbered.drop("query_id")
+
+
+def _compute_at_cutoff(
+    ledger: pl.DataFrame, pools: pl.DataFrame, measures: Sequence[GoodGainMeasure], cutoff: int | None
+) -> pl.DataFrame:
+    """Return the values at one cutoff (None: each query's own last iteration), a row for each row of the pools.
+
+    Iterations after a query's last one have no row in the ledger; they count as empty and add nothing to any sum.
+    """
+    i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
+    so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
+    sums = {name: x for measure in measures for name, x in measure.value.sums.items()}
+    summed = so_far.lazy().group_by("query", maintain_order=True).agg(x.alias(name) for name, x in sums.items())
+    here = ledger.filter(pl.col("iteration") == i).select("query", *_COUNTED)
+    return (
+        pools.with_columns(iteration=i)
+        .join(here, on="query", how="left", maintain_order="left")
+        .with_columns(pl.col(*_COUNTED).fill_null(0))
+        .join(summed.collect(), on="query", how="left", maintain_order="left")
+        .select(_name_value(measure, measure.value.at) for measure in measures)
+    )
+
+
+def _name_value(measure: GoodGainMeasure, value: pl.Expr) -> pl.Expr:
+    return value.cast(pl.Float64).alias(str(measure))
+
+
+#: Rows of the ledger that are scored together. Each call has a fixed cost, so that scoring every small
+#: batch by itself is slow; more rows at once need more memory.
+_ROWS = 2**18
+
+
+class BatchScores:
+    """The values of the good-gain measures, collected batch by batch.
+
+    Args:
+        measures: any good-gain measures.
+        qrels: the judgments; they are counted when the first values are needed, so that meanwhile batches can be read.
+        rels: the thresholds of the tallies.
+    """
+
+    def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:
+        self._measures = measures
+        self._qrels = qrels
+        self._rels = rels
+        self._tallies: list[pl.DataFrame] = []
+        self._values: list[pl.DataFrame] = []
+        self._coverages: list[Coverage] = []
+
+    @cached_property
+    def pools(self) -> pl.DataFrame:
+        """What `count_pools` returns for the judgments."""
+        return count_pools(self._qrels.judgments, rels=self._rels)
+
+    def add(self, tallied: pl.DataFrame) -> None:
+        """Add the tally of a batch, which shares no query with any other batch."""
+        self._tallies.append(tallied)
+        if sum(waiting.height for waiting in self._tallies) >= _ROWS:
+            tallied = self._take_tallies()
+            self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
+
+    def finish(self) -> tuple[pl.DataFrame, Coverage]:
+        """Return query_id (of the qrels, sorted) with a column for each measure, and the coverage of run and qrels."""
+        # The judged queries that no batch had are scored last, on empty ledgers.
+        scored_before = pl.concat(
+            [self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)]
+        )
+        self._score(
+            self._take_tallies(), self.pools.join(scored_before, on="query_id", how="anti", maintain_order="left")
+        )
+        return pl.concat(self._values).sort("query_id"), combine_coverages(self._coverages)
+
+    def _take_tallies(self) -> pl.DataFrame:
+        tallied = pl.concat(self._tallies)
+        self._tallies = [tallied.clear()]
+        return tallied
+
+    def _score(self, tallied: pl.DataFrame, pools: pl.DataFrame) -> None:
+        counts = ledger_and_pools(tallied, pools, rels=self._rels)
+        self._values.append(final_values(self._measures, counts))
+        self._coverages.append(measure_coverage(counts))

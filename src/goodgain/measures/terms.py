@@ -1,0 +1,307 @@
+"""The terms that formulas of measures are written in: `UpTo`, iterations 1..i of a query, and `Ranks`, ranks 1..k.
+
+Formulas over iterations are Polars expressions over the ledger. Those over ranks are narwhals expressions: the rows of a
+ranking stay on their engine, where one group-by reduces them to one row per query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import ir_measures
+import narwhals as nw
+import polars as pl
+
+from goodgain.measures.parameters import read_parameters
+from goodgain.ranking.ranking_table import name_relevant
+
+_Expr = TypeVar("_Expr", pl.Expr, nw.Expr)
+
+
+def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
+    """Return a / b, row by row, with the digits of Python's a / b; a must be finite.
+
+    Polars multiplies by 1 / b, and rounds twice, where it knows that b is one number for several rows. It never knows that
+    of a * 0 + b.
+    """
+    return a / (a * 0 + b)
+
+
+class UpTo(Protocol):
+    """Iterations 1..i of a query, as formulas over the ledger see them.
+
+    Attributes:
+        parameters: those of the measure that have a value.
+    """
+
+    parameters: Mapping[str, Any]
+
+    def total(self, x: pl.Expr) -> pl.Expr:
+        """Return the sum of x over these iterations."""
+
+    def highest(self, x: pl.Expr) -> pl.Expr:
+        """Return the largest x in these iterations, null where all x are null."""
+
+
+class LedgerValue(NamedTuple):
+    """The value of a measure at iteration i, as expressions.
+
+    Attributes:
+        along: the value at each row of a ledger joined with its pools.
+        at: the value at one i for each query, from the row of that i, the pools, and the columns of `sums`.
+        sums: name of a column -> the aggregate of a query's rows 1..i that it holds.
+    """
+
+    along: pl.Expr
+    at: pl.Expr
+    sums: Mapping[str, pl.Expr]
+
+
+def build_value(formula: Callable[[UpTo], pl.Expr], parameters: Mapping[str, Any]) -> LedgerValue:
+    """Return a value in both forms: running sums are slow, and only the output of a ledger needs them."""
+    at = _AtCutoff(parameters)
+    return LedgerValue(formula(_AlongLedger(parameters)), formula(at), at.sums)
+
+
+@dataclass
+class _AlongLedger:
+    """Sums over iterations 1..i as running sums: a value for every row of the ledger."""
+
+    parameters: Mapping[str, Any]
+
+    def total(self, x: pl.Expr) -> pl.Expr:
+        return x.cum_sum().over("query_id")
+
+    def highest(self, x: pl.Expr) -> pl.Expr:
+        return x.cum_max().forward_fill().over("query_id")
+
+
+@dataclass
+class _AtCutoff:
+    """Sums over iterations 1..i as aggregates, whose columns are collected in `sums`: a value for each query."""
+
+    parameters: Mapping[str, Any]
+    sums: dict[str, pl.Expr] = field(default_factory=dict)
+
+    def total(self, x: pl.Expr) -> pl.Expr:
+        return self._add_column(x.sum()).fill_null(0)  # a query without any row
+
+    def highest(self, x: pl.Expr) -> pl.Expr:
+        return self._add_column(x.max())
+
+    def _add_column(self, x: pl.Expr) -> pl.Expr:
+        name = x.meta.serialize().hex()  # so measures that need the same sum have one column for it
+        self.sums[name] = x
+        return pl.col(name)
+
+
+def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
+    """Return a / b, and 0 where b is 0."""
+    return nw.when(b != 0).then(divide_rows(a, b)).otherwise(nw.lit(0.0))
+
+
+@dataclass
+class Sums:
+    """The columns that measures need of the rows of a ranking, for one `with_columns` and one `group_by`.
+
+    Attributes:
+        columns: column -> the value of a document that it holds; `windows` can order rows by it.
+        windows: column -> the running count within the query that it holds.
+        summed: column -> the expression that is added up over the rows of a query.
+        highest: column -> the expression whose largest value is taken.
+        rels: the thresholds for which rows need the number of relevant documents of their query.
+    """
+
+    columns: dict[str, nw.Expr] = field(default_factory=dict)
+    windows: dict[str, nw.Expr] = field(default_factory=dict)
+    summed: dict[str, nw.Expr] = field(default_factory=dict)
+    highest: dict[str, nw.Expr] = field(default_factory=dict)
+    rels: set[float] = field(default_factory=set)
+
+    def aggregate(self, rows: Any) -> Any:
+        """Return query and the columns that measures need, one row per query that has any row.
+
+        Args:
+            rows: a narwhals frame, eager or lazy: query, the columns of positions, relevance, and `NumRel(rel=...)` for
+                each of `rels`.
+        """
+        for added in (self.columns, self.windows):
+            if added:  # narwhals refuses to add no column to a lazy frame
+                rows = rows.with_columns(**added)
+        if isinstance(rows, nw.DataFrame):
+            # Polars adds up rows that it knows to be sorted in one way, and others in another: without this, the last digit
+            # of a sum changes with the order of rows, with blocks and with threads.
+            rows = rows.sort("query", "k")
+        return (
+            rows.select("query", **self.summed, **self.highest)
+            .group_by("query")
+            .agg(*(nw.col(name).sum() for name in self.summed), *(nw.col(name).max() for name in self.highest))
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that `aggregate` returns beside query."""
+        return [*self.summed, *self.highest]
+
+    def with_number_of_rows(self) -> Sums:
+        """Return the same sums with NumRet, the number of rows of a query."""
+        return replace(self, summed=self.summed | {"NumRet": nw.lit(1.0)})
+
+    def __bool__(self) -> bool:
+        return bool(self.summed or self.highest)
+
+
+class Ranks:
+    """Ranks 1..cutoff of a query under the parameters of a measure: the terms that declarations are written in.
+
+    `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, to be used inside `total` and
+    `highest`. These two, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query. A measure without a
+    cutoff has all ranks.
+    """
+
+    def __init__(
+        self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
+    ) -> None:
+        """Set up the ranks for a measure.
+
+        Args:
+            measure: the measure, for its parameters.
+            position: the column of positions.
+            sums: the object that collects the columns that the measure needs.
+            ideal: the ranks of the ideal ranking, in whose labels `gains` are already replaced.
+            prefix: put before the names of columns, so that they differ from those of other rankings.
+        """
+        self.parameters = read_parameters(measure)
+        self._name = f"{prefix}{measure}"
+        self._position = position
+        self._sums = sums
+        self._ideal = ideal
+        self._place: str | None = None
+        self._judged_only = bool(self.parameters.get("judged_only")) and ideal is not None
+        self._gains: Mapping[float, float] = self.parameters.get("gains") or {} if ideal is not None else {}
+
+    @property
+    def ideal(self) -> Ranks:
+        """The same ranks of the ideal ranking: the labels of the query, descending."""
+        return self if self._ideal is None else self._ideal
+
+    @property
+    def by_label(self) -> Ranks:
+        """The same documents in descending order of their labels; one without a label stands where label 0 does."""
+        return self._sort(f"gain {sorted(self._gains.items())}", self.label)
+
+    @property
+    def cut_by_label(self) -> Ranks:
+        """The documents at ranks 1..cutoff in descending order of their labels; all others follow, with the label 0."""
+        gain = f"gain {sorted(self._gains.items())} at {self._position} <= {self.cutoff}"
+        found = self._sort(gain, self._cut(self.label.clip(0)))
+        found.label = nw.col(gain)
+        return found
+
+    def _sort(self, gain: str, label: nw.Expr) -> Ranks:
+        """Return the ranks with the documents in descending order of a label, which the column `gain` is to hold."""
+        self._sums.columns[gain] = label.fill_null(0.0)
+        found = copy(self)
+        found._place = f"{self._position} by {gain}"
+        # Windows are ordered ascending: the last of n is the first in descending order.
+        ascending = nw.col("query").cum_count().over("query", order_by=[gain, self._position])
+        self._sums.windows[found._place] = nw.col("query").count().over("query") + 1 - ascending
+        return found
+
+    @property
+    def cutoff(self) -> int | None:
+        """The last rank, None for all."""
+        return self.parameters.get("cutoff")
+
+    @cached_property
+    def label(self) -> nw.Expr:
+        """The label of a document, replaced as `gains` says; null where it has none."""
+        label = replaced = nw.col("relevance")
+        for given, gain in self._gains.items():
+            replaced = nw.when(label == float(given)).then(nw.lit(float(gain))).otherwise(replaced)
+        return replaced
+
+    @property
+    def k(self) -> nw.Expr:
+        """The rank of a document; with `judged_only` among those with a label of at least 0."""
+        if self._place is not None:
+            return nw.col(self._place)
+        if not self._judged_only:
+            return nw.col(self._position)
+        name = f"{self._position} judged {sorted(self._gains.items())}"
+        # Documents before the first judged one would have rank 0. They are worth 0, but 0 / log2(0 + 1) is NaN.
+        self._sums.windows[name] = self._count_so_far(self.label >= 0).clip(1)
+        return nw.col(name)
+
+    @property
+    def judged(self) -> nw.Expr:
+        """1 for a document with a label, also one below 0, otherwise 0."""
+        return _mark_where(~nw.col("relevance").is_null())
+
+    @property
+    def not_relevant(self) -> nw.Expr:
+        """1 for a document with a label below `rel`, otherwise 0: also for one without a label."""
+        return _mark_where(self.label < self.parameters["rel"])
+
+    @property
+    def relevant(self) -> nw.Expr:
+        """1 for a document with a label of at least `rel`, otherwise 0."""
+        return _mark_where(self.label >= self.parameters["rel"])
+
+    @property
+    def relevant_so_far(self) -> nw.Expr:
+        """The number of relevant documents at ranks 1..k."""
+        name = f"{self._position} {name_relevant(self.parameters['rel'])}"
+        self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
+        return nw.col(name)
+
+    @property
+    def num_rel(self) -> nw.Expr:
+        """The number of relevant documents of the query in the qrels; it can be used for documents too."""
+        self._sums.rels.add(self.parameters["rel"])
+        return nw.col(name_relevant(self.parameters["rel"]))
+
+    @property
+    def num_judged(self) -> nw.Expr:
+        """The number of documents of the query with a label, also one below 0, in the qrels."""
+        return nw.col("NumJudged")
+
+    @property
+    def num_seen(self) -> nw.Expr:
+        """The number of documents at ranks 1..cutoff."""
+        return self.num_ret if self.cutoff is None else nw.min_horizontal(self.num_ret, nw.lit(self.cutoff))
+
+    @property
+    def num_ret(self) -> nw.Expr:
+        """The number of documents in the whole ranking."""
+        if not self._judged_only:
+            return nw.col("NumRet")
+        return self._add(self._sums.summed, _mark_where(self.label >= 0))
+
+    def total(self, x: nw.Expr) -> nw.Expr:
+        """Return the sum of x over ranks 1..cutoff; x must not be negative."""
+        return self._add(self._sums.summed, self._cut(x))
+
+    def highest(self, x: nw.Expr) -> nw.Expr:
+        """Return the largest x at ranks 1..cutoff, 0 where there is none; x must not be negative."""
+        return self._add(self._sums.highest, self._cut(x))
+
+    def _cut(self, x: nw.Expr) -> nw.Expr:
+        return x if self.cutoff is None else nw.when(self.k <= self.cutoff).then(x).otherwise(nw.lit(0.0))
+
+    def _count_so_far(self, condition: nw.Expr) -> nw.Expr:
+        return _mark_where(condition).cum_sum().over("query", order_by=self._position)
+
+    def _add(self, columns: dict[str, nw.Expr], x: nw.Expr) -> nw.Expr:
+        name = f"{self._name} {len(self._sums.summed) + len(self._sums.highest)}"
+        columns[name] = x
+        return nw.col(name)
+
+
+def _mark_where(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where the condition holds, else 0; a document without a label is neither relevant nor judged."""
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

@@ -1,0 +1,270 @@
+"""Asks the providers of ir_measures for classic measures, on the flattened ranking of a run.
+
+These are the measures that `measures/classic.py` does not compute, and all classic measures where a provider is named.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import ir_measures
+import polars as pl
+
+from goodgain.errors import MeasureError
+from goodgain.formats import Run
+from goodgain.formats.host_forms import check_levels, clip_for_trec_eval, to_nested_dict
+from goodgain.providers.choosing_provider import Labelling, check_provider, choose_labelling, choose_provider
+
+#: Providers that need all queries in one call: a function that the user defined may look at all of them, and ranx takes a
+#: run only with exactly the queries of the qrels.
+_AT_ONCE = {"runtime", "ranx"}
+
+
+class Classic(NamedTuple):
+    """The values that hosts computed for one run.
+
+    Attributes:
+        means: measure -> value over all queries, by the rule of ir_measures (NumRet is a sum).
+        per_query: query_id, measure, value, for all queries of the qrels; a query that the host leaves out has the
+            measure's default value.
+        hosts: name of a provider -> the measures that it computed.
+    """
+
+    means: dict[ir_measures.Measure, float]
+    per_query: pl.DataFrame
+    hosts: dict[str, list[ir_measures.Measure]]
+
+
+class HostScores:
+    """Values of ir_measures' own measures for a run that comes in batches of whole queries, on its flattened ranking.
+
+    Args:
+        measures: any measures of ir_measures.
+        qrels: all judgments: the form in which hosts get labels must not depend on the batch.
+        provider: the name of the provider to ask; None leaves the choice to ir_measures.
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[ir_measures.Measure],
+        qrels: pl.DataFrame,
+        *,
+        provider: str | None = None,
+    ) -> None:
+        labels = qrels.get_column("relevance")
+        self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
+        self._provider = provider
+        self._query_ids: Iterable[str] = qrels.get_column("query_id").unique().sort() if measures else []
+        self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)
+        self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        self._hosts: dict[str, list[ir_measures.Measure]] = {}
+        self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
+
+    def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+        """Add the labels and the ranking of some queries, and ask the providers for their values.
+
+        Args:
+            labels: query_id, doc_id, relevance, iteration, as `QrelsByQuery` gives them.
+            ranking: query_id, doc_id, score.
+
+        Raises:
+            MeasureError: no provider computes a measure, or none takes these labels or query ids.
+        """
+        if self._at_once:
+            self._waiting.append((labels, ranking.select(Run.columns)))
+        elif not labels.is_empty():
+            self._ask(labels, ranking)
+
+    def finish(self, rest: pl.DataFrame) -> Classic:
+        """Return the values of the run.
+
+        Args:
+            rest: the labels of the queries that the run lacks.
+
+        Raises:
+            MeasureError: as `add`.
+        """
+        if self._at_once:
+            labels, rankings = zip(*self._waiting, strict=True)
+            self._ask(pl.concat([*labels, rest]), pl.concat(rankings))
+        for measure, values in self._values.items():
+            for query_id in self._query_ids:  # a provider may leave one out: Accuracy, where nothing relevant was found
+                values.setdefault(query_id, measure.DEFAULT)
+        means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
+        return Classic(means, _tabulate_values(self._values), self._hosts)
+
+    def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+        # The dicts that providers take have millions of objects: to look for garbage among them takes a quarter of the time.
+        with _pause_garbage_collection():
+            requests = _group_requests([*self._values], self._fractional, self._provider)
+            for host, measure, query_id, value in _ask_providers(requests, labels, ranking):
+                self._values[measure][query_id] = value
+                if measure not in self._hosts.setdefault(host, []):
+                    self._hosts[host].append(measure)
+
+
+@contextmanager
+def _pause_garbage_collection() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bool:
+    try:
+        return choose_provider(measure, provider).NAME in _AT_ONCE
+    except MeasureError:
+        return False  # the error is raised later, when the provider is asked with labels that suit the measure
+
+
+def _ask_providers(
+    requests: Iterable[_Request], labels: pl.DataFrame, ranking: pl.DataFrame
+) -> Iterator[tuple[str, ir_measures.Measure, str, float]]:
+    """Yield the name of the provider, the measure, the query and the value, for each value that a provider computes."""
+    forms = _Forms(labels, ranking)
+    for request in requests:
+        check_provider(request.host, list(request.named), labels, ranking)
+        if request.labelling.rel is None and request.labelling.whole:
+            check_levels(labels)
+        for metric in _call_provider(request, forms):
+            yield request.host.NAME, request.named[metric.measure], metric.query_id, float(metric.value)
+
+
+def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
+    """Return the value over all queries, by ir_measures' rule; a mean is exact, so that it is the same in any order."""
+    aggregator = measure.aggregator()
+    if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
+        return math.fsum(values.values()) / len(values)
+    for _, value in sorted(values.items()):
+        aggregator.add(value)
+    return float(aggregator.result())
+
+
+def _tabulate_values(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.DataFrame:
+    types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
+    columns = [
+        pl.DataFrame(
+            {"query_id": list(found), "measure": [str(measure)] * len(found), "value": list(found.values())}, types
+        )
+        for measure, found in values.items()
+    ]
+    return pl.concat(columns) if columns else pl.DataFrame(schema=types)
+
+
+class _Request(NamedTuple):
+    """One call of a provider.
+
+    Attributes:
+        host: the provider.
+        labelling: the form in which it gets the labels.
+        named: the measure that it is asked for -> the measure that the user asked for.
+    """
+
+    host: Any
+    labelling: Labelling
+    named: dict[ir_measures.Measure, ir_measures.Measure]
+
+
+def _group_requests(
+    measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
+) -> Iterable[_Request]:
+    """Return calls of providers that give every measure the value it has when it is asked for alone.
+
+    Providers of ir_measures mix up the parameters of measures in one call: pytrec_eval's computes a plain nDCG with the
+    gains of another, and NumRet with another's judged_only; pyndeval's reads the run once and has nothing left for a
+    second value of a parameter. So measures share a call only if they differ in nothing but name and cutoff.
+    """
+    requests: dict[tuple[Any, ...], _Request] = {}
+    for measure in measures:
+        asked, labelling = choose_labelling(measure, fractional)
+        host = choose_provider(asked, provider)
+        key = (host.NAME, labelling, _list_parameters(asked))
+        further = 0
+        while _is_taken(requests.get((*key, further)), asked):
+            further += 1
+        request = requests.setdefault((*key, further), _Request(host, labelling, {}))
+        request.named[_cache_name(asked)] = measure
+    return requests.values()
+
+
+def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
+    """Return the parameters that are not at their default, without the one after @."""
+    supported = measure.SUPPORTED_PARAMS
+    given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
+    return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
+
+
+def _is_taken(request: _Request | None, measure: ir_measures.Measure) -> bool:
+    """Return whether a call has a measure that the provider cannot distinguish from this one."""
+    return request is not None and any(
+        _identify_for_host(other) == _identify_for_host(measure) for other in request.named
+    )
+
+
+def _identify_for_host(measure: ir_measures.Measure) -> tuple[str | None, str]:
+    at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
+    return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval keeps two decimals of a recall
+
+
+def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
+    """Return the same measure with its name stored: ir_measures hashes it for every value, and would build it each time."""
+    name = str(measure)
+    kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
+    made: ir_measures.Measure = kind(**measure.params)
+    return made
+
+
+class _Forms:
+    """Labels and ranking in the forms that providers take, each made once and from columns.
+
+    A provider that is given another form converts it row by row in Python, which takes longer.
+    """
+
+    def __init__(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+        self._labels = labels
+        self._ranking = ranking.select(Run.columns)
+        self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
+
+    def make_qrels_frame(self, labelling: Labelling) -> Any:
+        return self._labels.with_columns(labelling.relevance).to_pandas()
+
+    def make_qrels(self, labelling: Labelling) -> dict[str, dict[str, Any]]:
+        frame = clip_for_trec_eval(self._labels.with_columns(labelling.relevance))
+        return self._make_dict(labelling, frame, "relevance")
+
+    def make_run(self, *, as_frame: bool) -> Any:
+        return self._ranking.to_pandas() if as_frame else self._make_dict(None, self._ranking, "score")
+
+    def _make_dict(self, key: Any, frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
+        if key not in self._dicts:
+            self._dicts[key] = to_nested_dict(frame, value)
+        return self._dicts[key]
+
+
+def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
+    """Call a provider, and return the metrics it computes."""
+    host, labelling = request.host, request.labelling
+    frames = host.NAME in _AT_ONCE
+    qrels = (
+        forms.make_qrels_frame(labelling)  # pyndeval reads subtopics from column 2, which dicts lack
+        if frames or host.NAME == "pyndeval"
+        else forms.make_qrels(labelling)
+    )
+    run = forms.make_run(as_frame=frames)
+    if host.NAME == "runtime":  # a function that the user defined: the user needs its error with the traceback
+        return list(host.iter_calc(list(request.named), qrels, run))
+    try:
+        return list(host.iter_calc(list(request.named), qrels, run))
+    except Exception as error:
+        raise MeasureError(
+            f"{', '.join(map(str, request.named))}: provider {host.NAME} of ir_measures fails on this input "
+            f"({type(error).__name__}: {error}); leave the measure out"
+        ) from error

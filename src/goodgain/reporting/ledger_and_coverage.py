@@ -1,0 +1,204 @@
+"""The ledger and the coverage as a user sees them: what each iteration brought, also in a notebook, and how much is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from goodgain.counting.coverage import measure_coverage, warn_if_misleading
+from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
+from goodgain.counting.query_batches import tally_run
+from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.evaluation import check_iterations, warn_of_url_variants
+from goodgain.files.safe_text import HtmlCell, write_table
+from goodgain.formats import Qrels, Run
+from goodgain.formats.column_names import Columns
+from goodgain.formats.qrels import load_qrels
+from goodgain.formats.run import check_systems
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import CG
+from goodgain.measures.ledger_values import check_along_iterations, running_values
+from goodgain.measures.names import Measures, parse_measure, parse_measures
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+
+#: The kinds of results as `plots.what_came_back` stacks them: how they are counted in the ledger, colour, name.
+_KINDS = (
+    (pl.col("GR"), "#0072B2", "new, good"),
+    (pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#56B4E9", "new, not good"),
+    (pl.col("Unjudged"), "#D9D9D9", "new, unjudged"),
+    (pl.col("Dup"), "#E69F00", "repeated"),
+)
+_COUNTS = ("R", "UR", "Dup", "GR", "Unjudged")
+_WIDTH, _HEIGHT = 160, 12
+
+
+def ledger(
+    qrels: Any,
+    run: Any,
+    *,
+    rel: float | None = None,
+    measures: Measures | None = None,
+    columns: Columns | None = None,
+) -> pl.DataFrame:
+    """What each iteration of each query brought.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        run: what `read_run` takes.
+        rel: the smallest good label, also for measures that name none; None leaves it at 2.
+        measures: ours, without @: their value at every iteration, as if the agent had stopped there.
+        columns: name in the source -> name here, for columns of run or qrels with other names.
+
+    Returns:
+        One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
+        (whether the query has any judgment), a column for each measure, null where the query has none, and coverage (the
+        judged share of the new results; null where there is none, or the query has no judgment).
+
+    Raises:
+        InputError: the run or the qrels cannot be read.
+        MeasureError: a measure is not ours, or has an @.
+
+    A query has no row after its last iteration, so averaging a column by hand at iteration i leaves out the queries
+    that have finished: in qrels_examples/redundancy CG of the ledger's rows of iteration 3 averages 10.0, while CG@3
+    is 7.5. `curve` gives the means over all queries.
+
+    Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
+
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
+    >>> ledger({"q": {"a": 3}}, run, measures="SRR").select("R", "UR", "GR", "G", "SRR").rows()
+    [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
+    """
+    found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
+    base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
+    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
+    counts = count_run(searched, judged, [base, *asked])
+    warn_of_labels(judged.frame, [base, *asked], rel=rel)
+    warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
+    warn_of_url_variants(searched, judged)
+    rows, pools = counts[base.rel][:2]
+    queries = pools.select("query_id", judged=pl.lit(True))
+    result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
+    if asked:
+        result = result.join(running_values(asked, counts), on=["query_id", "iteration"], how="left")
+    share = 1 - pl.col("Unjudged") / pl.col("UR")
+    result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
+    return result.sort("query_id", "iteration")
+
+
+def count_run(run: Run | RunFile, qrels: Qrels, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
+    """Return threshold -> ledger and pools of a run, for the thresholds of measures."""
+    check_iterations(run, measures)
+    rels = find_thresholds(measures)
+    tallied = tally_run(run, qrels, rels=rels).sort("query_id", "iteration")
+    return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
+
+
+def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = None) -> pl.DataFrame:
+    """Return the judged share of the unique results of each system: judged unique results / unique results.
+
+    A result is unique where its document occurs for the first time in its query. Any label is a judgment, also 0 and one
+    below it. Queries without any judgment are left out.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
+        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
+
+    Returns:
+        system, iteration (null in the first row of a system, which has all of them), judged, unique, coverage (null where
+        nothing new was found).
+
+    Raises:
+        InputError: a run or the qrels cannot be read.
+
+    Source: the judged share of a ranking, as `Judged` of ir_measures, over the iterations of a run.
+
+    >>> qrels = {"q": {"a": 3, "b": 0}}
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "x", "a", "b"]})
+    >>> coverage(qrels, {"agent": run}).rows()
+    [('agent', None, 2, 3, 0.6666666666666666), ('agent', 1, 1, 2, 0.5), ('agent', 2, 1, 1, 1.0)]
+    """
+    systems = check_systems(runs)
+    loaded = load_qrels(qrels, columns=columns)
+    found = []
+    with NoticesOfSystems() as notices:
+        for name, run in systems.items():
+            with notices.of(name):
+                searched, judged = open_run_and_qrels(loaded, run, columns=columns)
+                measured = measure_coverage(count_run(searched, judged, [CG]))
+                warn_if_misleading(measured, labels=judged.labels, low=False)
+                found.append(measured.tabulate().select(pl.lit(name).alias("system"), pl.all()))
+    return pl.concat(found)
+
+
+class LedgerTable:
+    """A ledger that a notebook shows with a bar in each row; `frame` is the ledger itself."""
+
+    def __init__(self, frame: pl.DataFrame, rows: int) -> None:
+        self.frame = frame
+        self._rows = rows
+
+    def __repr__(self) -> str:
+        return repr(self.frame)
+
+    def _repr_html_(self) -> str:
+        shown = self.frame.head(self._rows)
+        kinds = shown.select(count.alias(name) for count, _, name in _KINDS).rows()
+        widest = max(map(sum, kinds), default=0) or 1
+        rows = [
+            [HtmlCell("", picture=_draw_bar(bar, widest)), *(HtmlCell(_format(value)) for value in row)]
+            for row, bar in zip(shown.iter_rows(), kinds, strict=True)
+        ]
+        more = self.frame.height - shown.height
+        note = f"<small>and {more:,} more</small>" if more else ""
+        key = (
+            f'<span style="border-left:12px solid {colour};padding-left:4px">{name}</span>'
+            for _, colour, name in _KINDS
+        )
+        return " ".join(key) + write_table("", ["results", *shown.columns], rows, words=2) + note
+
+
+def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> LedgerTable:
+    """Show a ledger in a notebook: each row with a bar of its results, by kind.
+
+    Args:
+        ledger: what `gg.ledger` returns; it stays the data frame that it is.
+        rows: the number of rows shown.
+
+    Returns:
+        What a notebook shows as a table, where it is the last value of a cell.
+
+    Raises:
+        InputError: the frame is not a ledger.
+
+    >>> import goodgain as gg
+    >>> run = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b"]})
+    >>> shown = show_ledger(gg.ledger({"q": {"a": 3}}, run))
+    >>> "1 new, good; 0 new, not good; 1 new, unjudged; 0 repeated" in shown._repr_html_()
+    True
+    """
+    if not isinstance(ledger, pl.DataFrame) or not set(_COUNTS) <= set(ledger.columns):
+        raise InputError("show_ledger: this is not a ledger; give the frame that gg.ledger returns")
+    return LedgerTable(ledger, rows)
+
+
+def _draw_bar(counts: Sequence[int], widest: int) -> str:
+    said = "; ".join(f"{count:,} {name}" for count, (_, _, name) in zip(counts, _KINDS, strict=True))
+    parts, x = [], 0.0
+    for count, (_, colour, _) in zip(counts, _KINDS, strict=True):
+        width = _WIDTH * count / widest
+        parts.append(f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_HEIGHT - 2}" fill="{colour}"/>')
+        x += width
+    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
+
+
+def _format(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,249 @@
+"""The data of each plot: pure functions from the frames of goodgain to the frame that is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from goodgain.comparing.comparison import Comparison
+from goodgain.comparing.statistical_tests import subtract_without_residue
+from goodgain.errors import InputError
+
+_POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
+_COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
+
+
+def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
+    """Return what `plots.curve` draws: one measure of a frame of `gg.curve`.
+
+    Args:
+        frame: what `gg.curve` returns.
+        measure: which of its measures; it can be left out where there is only one.
+
+    Returns:
+        system, iteration, mean, low, high, and few: whether fewer than half of the queries still search.
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> found = gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG SRE")
+    >>> curve_data(found, "CG").rows()
+    [('lean', 1, 3.5, 2.0, 5.0, False), ('lean', 2, 6.5, 5.0, 8.0, False), ('lean', 3, 7.5, 5.0, 10.0, False)]
+    """
+    few = pl.col("searching") * 2 < pl.col("queries")
+    return choose_points(frame, measure).select("system", "iteration", "mean", "low", "high", few=few)
+
+
+def choose_points(frame: Any, measure: str | None) -> pl.DataFrame:
+    """Return the rows of one measure of a frame of `gg.curve`."""
+    rows = _read_frame(frame, _POINT, "gg.curve")
+    return rows.filter(measure=_choose(rows, "measure", measure))
+
+
+def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:
+    """Return what `plots.new_good` draws, from the measures NumGood and nCG of a frame of `gg.curve`.
+
+    Args:
+        frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
+        system: which of its systems; it can be left out where there is only one.
+
+    Returns:
+        iteration, new_good (mean number of good documents that are new in this iteration, over all queries) and share (nCG:
+        mean share of the gain of all good documents that was found up to this iteration).
+
+    Raises:
+        InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> new_good_data(gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "NumGood nCG")).rows()
+    [(1, 1.5, 0.45), (2, 1.0, 0.9), (3, 0.5, 1.0)]
+    """
+    rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
+    rows = rows.filter(system=_choose(rows, "system", system))
+    measures = list(dict.fromkeys(rows.get_column("measure")))
+    good, share = (_find_measure(measures, name) for name in ("NumGood", "nCG"))
+    if good.removeprefix("NumGood") != share.removeprefix("nCG"):
+        raise InputError(f"{good} and {share} have different thresholds: ask both for the same rel")
+    totals = rows.filter(measure=good).sort("iteration")
+    shares = rows.filter(measure=share).select("iteration", share="mean")
+    new = (pl.col("mean") - pl.col("mean").shift(fill_value=0.0)).alias("new_good")
+    return totals.select("iteration", new).join(shares, on="iteration", how="left", maintain_order="left")
+
+
+def what_came_back_data(ledger: Any) -> pl.DataFrame:
+    """Return what `plots.what_came_back` draws: the results of each iteration by kind, over all judged queries.
+
+    Args:
+        ledger: what `gg.ledger` returns.
+
+    Returns:
+        iteration, the number of results that are new_good, new_other (judged, and not good), unjudged (new, without a
+        judgment) and repeated; searches: the number of queries that have this iteration; nothing: those of them that got
+        no result. Queries without any judgment are left out.
+
+    Raises:
+        InputError: the frame is not one of `gg.ledger`.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> what_came_back_data(gg.ledger(folder + "qrels.txt", folder + "repeating.run")).rows()
+    [(1, 3, 2, 0, 1, 2, 0), (2, 2, 2, 0, 4, 2, 0), (3, 1, 0, 0, 4, 1, 0)]
+    """
+    rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
+    counted = rows.group_by("iteration").agg(
+        new_good=pl.col("GR").sum(),
+        new_other=(pl.col("UR") - pl.col("GR") - pl.col("Unjudged")).sum(),
+        unjudged=pl.col("Unjudged").sum(),
+        repeated=pl.col("Dup").sum(),
+        searches=pl.len().cast(pl.Int64),
+        nothing=(pl.col("R") == 0).sum().cast(pl.Int64),
+    )
+    return counted.sort("iteration")
+
+
+def iterations_used_data(ledger: Any) -> pl.DataFrame:
+    """Return what `plots.iterations_used` draws: how long queries went on, and until when they found something good.
+
+    Args:
+        ledger: what `gg.ledger` returns.
+
+    Returns:
+        iteration (from 0), last: the number of queries whose last iteration it is, last_good: the number of queries that
+        found their last new good document in it; those that never found one stand at iteration 0. Queries without any
+        judgment, and judged queries that the run lacks, are left out.
+
+    Raises:
+        InputError: the frame is not one of `gg.ledger`.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> iterations_used_data(gg.ledger(folder + "qrels.txt", folder + "lean.run")).rows()
+    [(0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 1, 1)]
+    """
+    rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
+    when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
+    queries = rows.group_by("query_id").agg(last=pl.col("iteration").max(), last_good=when_good.max())
+    axis = pl.DataFrame({"iteration": range(int(queries.get_column("last").max() or 0) + 1)})  # type: ignore[arg-type]  # an Int64
+    for name in ("last", "last_good"):
+        counted = queries.group_by(iteration=pl.col(name).cast(pl.Int64)).agg(pl.len().cast(pl.Int64).alias(name))
+        axis = axis.join(counted, on="iteration", how="left", maintain_order="left")
+    return axis.fill_null(0)
+
+
+def precision_recall_data(frame: Any) -> pl.DataFrame:
+    """Return what `plots.precision_recall` draws: the points of a frame of `gg.pr_curve`, by ascending recall.
+
+    Args:
+        frame: what `gg.pr_curve` returns, the means or (`per_query=True`) the values of each query.
+
+    Returns:
+        system, query_id (null in a frame of means), recall, precision.
+
+    Raises:
+        InputError: the frame is not one of `gg.pr_curve`.
+
+    >>> import goodgain as gg
+    >>> found = gg.pr_curve({"q": {"a": 1, "c": 1}}, {"agent": {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}}, points="all")
+    >>> precision_recall_data(found).rows()
+    [('agent', None, 0.5, 1.0), ('agent', None, 1.0, 0.6666666666666666)]
+    """
+    rows = _read_frame(frame, ("system", "recall", "precision"), "gg.pr_curve")
+    if "query_id" not in rows.columns:
+        rows = rows.with_columns(query_id=pl.lit(None, pl.String))
+    in_order = pl.Enum(rows.get_column("system").unique(maintain_order=True))
+    return rows.sort(pl.col("system").cast(in_order), "query_id", "recall").select(
+        "system", "query_id", "recall", "precision"
+    )
+
+
+def per_query_data(
+    comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
+) -> pl.DataFrame:
+    """Return what `plots.per_query` draws: the difference of two systems in each query, in descending order.
+
+    Args:
+        comparison: what `gg.compare` returns.
+        measure: which of its measures; it can be left out where there is only one.
+        system, against: which of its pairs; they can be left out where there is only one.
+
+    Returns:
+        query_id, value (of system), value_against, difference (value minus value_against), and outcome: `better` or `worse`
+        for system, by the direction of the measure, or `equal`; null for a measure without a direction. A query for which
+        some system of the comparison has no value is left out, as in `comparison.pairs`.
+
+    Raises:
+        InputError: the comparison lacks the measure or the pair, or has several and none is named.
+
+    >>> import goodgain as gg
+    >>> folder = "qrels_examples/redundancy/"
+    >>> runs = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}
+    >>> per_query_data(gg.compare(folder + "qrels.txt", runs, "SRR@3")).rows()
+    [('q2', 0.0, 0.42857142857142855, -0.42857142857142855, 'better'), ('q1', 0.0, 0.5, -0.5, 'better')]
+    """
+    pair = choose_pair(comparison, measure, system=system, against=against)
+    names = comparison.systems.get_column("system").to_list()
+    columns = [str(k) for k in range(len(names))]
+    number = pl.col("system").replace_strict(dict(zip(names, columns, strict=True)))
+    values = comparison.values.filter(measure=pair["measure"]).with_columns(system=number)
+    wide = values.pivot("system", on_columns=columns, index="query_id", values="value")
+    wide = wide.filter(pl.all_horizontal(pl.col(columns).is_finite().fill_null(False)))
+    value, other = (wide.get_column(columns[names.index(pair[side])]) for side in ("system", "against"))
+    difference = subtract_without_residue(value.to_numpy()[None], other.to_numpy()[None])[0]
+    rows = wide.select("query_id", value=value, value_against=other, difference=pl.Series(difference))
+    gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
+    names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
+    outcome = gain.cast(pl.Float64).sign().replace_strict(names_of_signs, default=None, return_dtype=pl.String)
+    return rows.with_columns(outcome=outcome).sort("difference", "query_id", descending=[True, False])
+
+
+def choose_pair(
+    comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
+) -> dict[str, Any]:
+    """Return the row of `comparison.pairs` that is meant, or raise InputError."""
+    if not isinstance(comparison, Comparison):
+        raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
+    pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
+    for name, wanted in (("system", system), ("against", against)):
+        pairs = pairs if wanted is None else pairs.filter(pl.col(name) == wanted)
+    if pairs.height == 1:
+        return pairs.row(0, named=True)
+    there = comparison.pairs.select("system", "against").unique(maintain_order=True).rows()
+    listed = ", ".join(f"system={one!r}, against={other!r}" for one, other in there[:10])
+    raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair is meant; give one of: {listed}")
+
+
+def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:
+    """Return the frame as one of Polars, if it has the columns of this source."""
+    try:
+        rows: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
+    except TypeError:
+        raise InputError(f"{type(frame).__name__} is not a data frame: give the one that {source} returns") from None
+    missing = [name for name in columns if name not in rows.columns]
+    if missing:
+        raise InputError(f"the frame lacks {', '.join(missing)}: give the one that {source} returns")
+    return rows
+
+
+def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
+    """Return the value of a column that is meant: the one that is named, or the only one."""
+    there = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
+    if wanted is None and len(there) == 1:
+        return there[0]
+    if wanted is not None and str(wanted) in there:
+        return str(wanted)
+    given = "is not given" if wanted is None else f"{str(wanted)!r} is not there"
+    raise InputError(f"{column}: {given}; give one of {', '.join(map(repr, there)) or 'none: the frame is empty'}")
+
+
+def _find_measure(measures: list[str], name: str) -> str:
+    found = next((measure for measure in measures if measure == name or measure.startswith(f"{name}(")), None)
+    if found is None:
+        there = ", ".join(measures)
+        raise InputError(f"the frame has {there}, and {name} is needed: draw gg.curve(qrels, runs, 'NumGood nCG')")
+    return found

@@ -1,0 +1,297 @@
+"""Walks the records of a log: objects with their places, messages, calls and ids in them, and what was not read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from goodgain.errors import InputError
+from goodgain.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_list,
+    expect_object,
+    expect_text,
+    format_place,
+    unexpected_value,
+)
+from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import UNANSWERED, ToolCall
+from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_search
+from goodgain.traces.tool_outputs.result_objects import join_texts
+
+T = TypeVar("T")
+#: An object and its place in the log.
+Placed = tuple[dict[str, Any], str]
+
+#: Types of parts of a message that hold neither a call nor a result, in any format.
+PLAIN_PARTS = {
+    *("text", "image", "image_url", "input_audio", "audio", "video", "video_url", "audio_url", "file", "document"),
+    *("thinking", "redacted_thinking", "reasoning", "refusal"),
+}
+#: The fields of metadata that hold the query's id, the best first.
+_QUERY_IDS = ("query_id", "question_id", "qid")
+#: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
+_MESSAGE_KEYS = (
+    *("conversations", "conversation", "history", "chat_history", "message_history", "traj", "trajectory"),
+    *("completion", "transcript", "rollout", "response", "output", "steps"),
+)
+_SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "function_response": "observation"}
+#: How the ids of answers begin, which are not ids of queries.
+_ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
+
+
+def each_line_is_a_trace(_: FileHead) -> bool:
+    """Return True: the `independent` of a format in which each line of a JSON Lines file is a trace of its own."""
+    return True
+
+
+# Records
+
+
+def read_records(source: Source) -> Iterator[tuple[Any, str]]:
+    """Yield the records of a file with their places: the members of a list, or a value a line."""
+    for value, at in source.documents():
+        if isinstance(value, list):
+            yield from ((member, f"{at}/{index}") for index, member in enumerate(value))
+        else:
+            yield value, at
+
+
+def walk(members: Any, at: str) -> Iterator[Placed]:
+    """Yield the objects in a list with their places; none for null.
+
+    Raises:
+        InputError: the value is not a list, or a member not an object.
+    """
+    for index, member in enumerate(expect_list(members, at)):
+        yield expect_object(member, f"{at}/{index}"), f"{at}/{index}"
+
+
+def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
+    """Return whether a value is a list with an object that satisfies a test."""
+    return any(map(test, objects_in(members)))
+
+
+def objects_in(members: Any) -> list[dict[str, Any]]:
+    """Return the objects in a list; none for any other value."""
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+
+
+def walk_parts(content: Any, at: str) -> Iterator[Placed]:
+    """Yield the parts of a message's content that are objects, with their places; plain values hold no call.
+
+    Raises:
+        InputError: a part is a list.
+    """
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(part, (dict, list)):
+            yield expect_object(part, f"{at}/{index}"), f"{at}/{index}"
+
+
+def convert(record: Any, kind: type[T], at: str) -> T:
+    """Return a record as a struct. Fields that the struct does not have are ignored.
+
+    Raises:
+        InputError: a field is missing or has another type. It names the place.
+    """
+    try:
+        return msgspec.convert(record, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"{format_place(at)}: {error}; correct it, or pass over such traces with errors='skip'"
+        ) from None
+
+
+def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
+    """Return a list that is a value itself or stands in it, at the first path that has one, and this path."""
+    if isinstance(value, list):
+        return value, ""
+    for path in paths:
+        held = value
+        for key in path.split("/"):
+            held = held.get(key) if isinstance(held, dict) else None
+        if isinstance(held, list):
+            return held, f"/{path}"
+    return None, ""
+
+
+# Messages
+
+
+def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
+    """Return whether a value holds messages, itself or under a key for them, of which one satisfies `of`."""
+    key = find_message_key(value)
+    return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
+
+
+def is_message_list(value: list[Any]) -> bool:
+    """Return whether a list is one conversation rather than a list of conversations: it has a message, or is empty."""
+    return not value or any(map(_is_message, value))
+
+
+def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
+    """Return the messages of a record, which are the record itself or stand under a key for them, and their place.
+
+    A prompt beside them, itself messages, comes before them. Messages of `from` and `value` get a role and content.
+
+    Raises:
+        InputError: there are no messages.
+    """
+    key = find_message_key(value)
+    if key is not None:
+        prompt = value.get("prompt")
+        value, at = value[key], f"{at}/{key}"
+        if key != "messages" and isinstance(value, list) and isinstance(prompt, list) and any(map(_is_message, prompt)):
+            value, at = [*prompt, *value], f"{at} after prompt"
+    if not isinstance(value, list) or not value:
+        raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
+    return [_as_message(member) for member in value], at
+
+
+def find_message_key(value: Any) -> str | None:
+    """Return the key under which an object has messages: `messages`, else the first other one that holds some."""
+    if not isinstance(value, dict):
+        return None
+    if "messages" in value:
+        return "messages"
+    return next(
+        (key for key in _MESSAGE_KEYS if isinstance(value.get(key), list) and any(map(_is_message, value[key]))), None
+    )
+
+
+def _is_message(member: Any) -> bool:
+    return isinstance(member, dict) and ("role" in member or ("from" in member and "value" in member))
+
+
+def _as_message(member: Any) -> Any:
+    """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value as it is."""
+    if not isinstance(member, dict) or "role" in member or not _is_message(member):
+        return member
+    rest = {key: value for key, value in member.items() if key not in ("from", "value")}
+    speaker = member["from"]
+    role = _SPEAKERS.get(speaker, speaker) if isinstance(speaker, str) else speaker
+    return {"role": role, "content": member["value"], **rest}
+
+
+def message_text(content: Any) -> str:
+    """Return the text of a message's content: the text itself, or the joined texts of its parts."""
+    return join_texts([content] if isinstance(content, dict) else content) or ""
+
+
+# Calls and ids
+
+
+def read_call(
+    item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
+) -> ToolCall:
+    """Return the call in an item, of which the keys of its tool, id and arguments are given."""
+    tool = expect_text(item.get(name), f"{at}/{name}")
+    return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
+
+
+def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
+    """Return a call whose tool and arguments stand under `function`, as OpenAI writes it."""
+    made = read_call(expect_object(call.get("function"), f"{at}/function"), f"{at}/function")
+    made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
+    return made
+
+
+def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of the call it answers") -> str:
+    """Return the id under a key of an item.
+
+    Raises:
+        InputError: it has none.
+    """
+    found = expect_id(item.get(key), f"{at}/{key}")
+    if found is None:
+        raise unexpected_value(f"{at}/{key}", what, found)
+    return found
+
+
+def expect_output(output: Any, at: str) -> Any:
+    """Return what a tool returned: text, parts or an object, UNANSWERED for null.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if output is not None and not isinstance(output, (str, list, dict)):
+        raise unexpected_value(at, "text or parts", output)
+    return or_unanswered(output)
+
+
+def or_unanswered(output: Any) -> Any:
+    """Return an output; UNANSWERED for null, which most logs write for a call without an answer."""
+    return UNANSWERED if output is None else output
+
+
+def object_or_empty(value: Any) -> dict[str, Any]:
+    """Return an object; an empty one for anything else. For what logs need not have."""
+    return value if isinstance(value, dict) else {}
+
+
+def text_or_none(value: Any) -> str | None:
+    """Return a text that is not empty; None for anything else. For names and times, which logs need not have."""
+    return value if isinstance(value, str) and value else None
+
+
+def id_or_none(value: Any) -> str | None:
+    """Return an id as text, from text or a whole number; None for anything else."""
+    return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def find_query_id(metadata: Any, at: str) -> str | None:
+    """Return the query's id in metadata, from the first field that logs keep it in; None if there is none."""
+    ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in _QUERY_IDS) if isinstance(metadata, dict) else ()
+    return next(filter(None, ids), None)
+
+
+def find_record_id(record: Any) -> str | None:
+    """Return the id of a record that holds a conversation, as data sets have; None for ids of a model's answers."""
+    found = id_or_none(record.get("id")) if isinstance(record, dict) else None
+    return None if found is None or found.startswith(_ANSWER_IDS) else found
+
+
+# What is not understood
+
+
+def report_kind(source: Source, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
+    """Report an item of a kind that its format does not know, as it may be a search.
+
+    Raises:
+        InputError: the kind is not text, so the item is damaged.
+    """
+    kind = item.get(key)
+    if not isinstance(kind, str):
+        raise unexpected_value(f"{at}/{key}", expected, kind)
+    source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
+
+
+def report_parts(
+    source: Source, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()
+) -> None:
+    """Report the parts of a message's content that are of an unknown type or, without a type, have none of some keys."""
+    for part, part_at in walk_parts(content, at):
+        if "type" not in part and keys:
+            if part.keys().isdisjoint(keys):
+                report_keys(source, "part", part, part_at, f"a part with {', '.join(sorted(keys))}")
+        elif as_word(part.get("type")) not in types:
+            what = f"part of type {part.get('type')!r} in {of}"
+            source.not_understood(what, part_at, f"a part of type {', '.join(sorted(types))}")
+
+
+def report_keys(source: Source, of: str, item: dict[str, Any], at: str, expected: str) -> None:
+    """Report an item that says by its keys what it is, and has none that its format knows."""
+    source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
+
+
+def report_unread(source: Source, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
+    """Report the fields of an item that were not read and look like a search or, where its content is missing, like that."""
+    lacks = any(name in read and item.get(name) is None for name in ("content", "message", "output"))
+    for key, value in item.items():
+        if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
+            expected = f"calls, results and texts in {', '.join(sorted(read))}"
+            source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)

@@ -1,0 +1,392 @@
+"""Reads turns, steps and searches from spans.
+
+A root span and all below it are a turn, a session is a conversation, a span of a model begins a step, and spans of tools and
+retrievers are calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
+from goodgain.traces.conversations.records import (
+    find_list,
+    find_query_id,
+    id_or_none,
+    message_text,
+    objects_in,
+    or_unanswered,
+)
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
+from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
+from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
+from goodgain.traces.expected_values import expect_text, format_place
+from goodgain.traces.input.sources import Source
+from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+
+_SESSIONS = ("session.id", "gen_ai.conversation.id")
+#: Kinds of spans that hold results; and all that begin a turn only if the trace has no other root.
+_SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
+_LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
+#: Attributes kept of spans that do not hold results: they name the session or the query, or say that a database is asked.
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system")
+#: The attributes under which `_drop_bodies` keeps what it read from a span; no log has ones of these names.
+_MESSAGES, _USAGE, _CALLS = "goodgain.messages", "goodgain.usage", "goodgain.calls"
+#: The attributes with the tokens and the price of a span of a model.
+_USAGE_NAMES = {
+    "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    "cost": ("llm.cost.total", "gen_ai.usage.cost"),
+}
+_REMEDY = (
+    "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
+    "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
+)
+_NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
+#: An error names at most this many root spans, and this many characters of each.
+_SHOWN_NAMES, _SHOWN_NAME = 5, 40
+
+
+class _Root:
+    """A root span with all spans below it: one turn."""
+
+    def __init__(self, spans: list[Span], top: Span) -> None:
+        self.spans = sorted(spans, key=_order)
+        self.top = top
+        self.by_id = {(span.trace_id, span.span_id): span for span in self.spans}
+        # One trace of a framework is one conversation of its turns; a root alone is one by itself.
+        alone = top.trace_id if top.kind == "TURN" else spans[0].span_id
+        #: Whether any span is a model's, a tool's, an agent's ..., or may be: else it is no agent's work.
+        self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
+        rooted = [top, *(span for span in self.spans if span is not top)]
+        sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
+        self.session = next(filter(None, sessions), None)
+        self.key = self.session or f"\0{alone}"
+        named = (
+            find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
+            for span in rooted
+        )
+        self.query_id = next(filter(None, named), None)
+        first = next((span for span in rooted[1:] if span.kind == "LLM"), top)
+        read = [_read_messages(top), _read_messages(first)]
+        self.history = {text for before, _ in read for text in before}
+        self.question = read[0][1] or read[1][1]
+
+    def of_kind(self, kind: str) -> list[Span]:
+        return [span for span in self.spans if span.kind == kind]
+
+
+def _order(span: Span) -> tuple[int, int]:
+    return span.start, span.order
+
+
+def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
+    """Yield one trace a session; a root without a session is a trace by itself.
+
+    Args:
+        source: the file, for what is not understood.
+        spans: all spans of the file; memory holds them without the bodies of model calls.
+        remedy: what would have recorded the results of a search that lacks them.
+    """
+    sessions: dict[str, list[_Root]] = {}
+    for root in _select_agents(source, _find_roots(spans, costs=source.costs)):
+        sessions.setdefault(root.key, []).append(root)
+    for members in sessions.values():
+        members.sort(key=lambda root: _order(root.spans[0]))
+        for roots in _split_session(members):
+            with source.handle_errors():
+                turns = [
+                    Turn(root.question, _read_steps(source, root, remedy or _REMEDY), index, root.query_id)
+                    for index, root in enumerate(roots, start=1)
+                ]
+                last = roots[-1]
+                query_id = last.query_id or last.session or last.top.trace_id
+                yield Trace(turns, last.top.at, query_id=query_id, session_id=last.session)
+
+
+# Turns and conversations
+
+
+def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
+    """Return the roots among spans. A span whose parent is not among them belongs to its trace's root."""
+    traces: dict[str, list[Span]] = {}
+    for span in spans_read:
+        traces.setdefault(span.trace_id, []).append(span)
+        _drop_bodies(span, costs=costs)
+    roots = []
+    for spans in traces.values():
+        turns = [span for span in spans if span.kind == "TURN"]
+        tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
+        tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
+        if len(tops) < 2:
+            roots.append(_Root(spans, tops[0] if tops else min(spans, key=_order)))
+            continue
+        below = _assign_roots(spans, tops)
+        roots += [_Root([span for span in spans if below[span.span_id] is top], top) for top in tops]
+    return roots
+
+
+def _drop_bodies(span: Span, *, costs: bool) -> None:
+    """Replace the attributes of a span without results by what is needed of them: its messages and tool calls.
+
+    The bodies of model calls are most of a log, and would fill the memory until the last span is read.
+    """
+    if span.kind in _SEARCH_KINDS:
+        return
+    kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
+    if span.kind == "LLM" or span.parent_id is None:
+        kept[_MESSAGES] = _read_messages(span)
+    if span.kind == "LLM":
+        kept[_CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
+        given = {
+            field: next((value for key in keys if (value := span.get(key)) is not None), None)
+            for field, keys in _USAGE_NAMES.items()
+        }
+        kept[_USAGE] = read_usage(given) if costs else None
+    span.attributes = kept
+
+
+def _select_turn_roots(tops: list[Span]) -> list[Span]:
+    """Return the roots that begin after the one before has ended; others are spans without their parent."""
+    found: list[Span] = []
+    for top in sorted(tops, key=_order):
+        if not found or top.start > found[-1].end:
+            found.append(top)
+    return found
+
+
+def _assign_roots(spans: list[Span], tops: list[Span]) -> dict[str, Span]:
+    """Return the root above each span; the first root for a span whose parents are missing."""
+    by_id = {span.span_id: span for span in spans}
+    found: dict[str, Span] = {top.span_id: top for top in tops}
+    for span in spans:
+        path: list[str] = []
+        at: Span | None = span
+        while at is not None and at.span_id not in found and at.span_id not in path:
+            path.append(at.span_id)
+            at = by_id.get(at.parent_id or "")
+        top = found[at.span_id] if at is not None and at.span_id in found else tops[0]
+        found.update(dict.fromkeys(path, top))
+    return found
+
+
+def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
+    """Return the roots with a span of a known kind; a web server's own (`GET /health`) are neither queries nor turns."""
+    others = [root for root in roots if not root.is_of_agent]
+    if others and len(others) == len(roots):
+        names = Counter(root.top.name or "without a name" for root in others)
+        shown = ", ".join(f"{name[:_SHOWN_NAME]!r} {count}" for name, count in names.most_common(_SHOWN_NAMES))
+        raise InputError(
+            f"{source.path}: none of its {sum(len(root.spans) for root in others)} spans is of a known kind (a model, tool, "
+            f"retriever, agent or chain); its root spans are {shown}; export the spans of the agent too, or write its "
+            "searches in the format jsonl"
+        )
+    for root in others:
+        source.summary.count_other_root(root.top.name, format_place(root.top.at))
+    return [root for root in roots if root.is_of_agent]
+
+
+def _split_session(roots: list[_Root]) -> list[list[_Root]]:
+    """Return the roots of a session: together as turns, or apart as the queries they name, if none goes on from another."""
+    queries: dict[str | None, list[_Root]] = {}
+    for root in roots:
+        queries.setdefault(root.query_id, []).append(root)
+    continued = any(
+        earlier.question and earlier.question in later.history
+        for index, later in enumerate(roots)
+        for earlier in roots[:index]
+    )
+    return [roots] if len(queries.keys() - {None}) < 2 or continued else list(queries.values())
+
+
+def _read_messages(span: Span) -> tuple[list[str], str]:
+    """Return the texts before the user's question, and the question, from a span's input."""
+    if _MESSAGES in span.attributes:
+        return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
+    messages = [
+        (
+            str(message.get("message.role", message.get("role"))),
+            message_text(message.get("message.content", message.get("content"))),
+        )
+        for message in span.get_objects("llm.input_messages")
+    ]
+    if not messages:
+        given = parse_if_json(span.get("gen_ai.input.messages") or span.get("input.value"))
+        held, _ = find_list(given, "messages")
+        if held is None:
+            return [], given if isinstance(given, str) else ""
+        held = held[0] if len(held) == 1 and isinstance(held[0], list) else held
+        messages = [_read_role_and_text(message) for message in held if isinstance(message, dict)]
+    asked = max((index for index, (role, _) in enumerate(messages) if role in ("user", "human")), default=None)
+    if asked is None:
+        return [], ""
+    return [text for _, text in messages[:asked] if text], messages[asked][1]
+
+
+def _read_role_and_text(message: Attributes) -> tuple[str, str]:
+    """Return role and text of a message in one of the shapes that frameworks use in their root spans."""
+    body = message.get("data", message.get("kwargs", message))
+    body = body if isinstance(body, dict) else message
+    role = message.get("role", body.get("type", message.get("type")))
+    parts = objects_in(body.get("parts"))
+    return str(role), message_text([part.get("content") for part in parts] or body.get("content"))
+
+
+def _find_model_calls(span: Span) -> Iterator[Attributes]:
+    for index, message in enumerate(span.get_objects("llm.output_messages")):
+        calls: dict[str, Attributes] = {}
+        for key, value in message.items():
+            _, marked, rest = key.partition("tool_calls.")
+            number, _, field = rest.partition(".")
+            if marked:
+                calls.setdefault(number, {})[field.removeprefix("tool_call.")] = value
+        for number, call in calls.items():
+            if isinstance(name := call.get("function.name"), str):
+                call_id = call.get("id") or f"{span.span_id} {index} {number}"
+                yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
+    given = parse_if_json(span.get("gen_ai.output.messages"))
+    for index, message in enumerate(objects_in(given)):
+        for place, part in enumerate(objects_in(message.get("parts"))):
+            if part.get("type") == "tool_call" and isinstance(part.get("name"), str):
+                call_id = part.get("id") or f"{span.span_id} {index} {place}"
+                yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
+
+
+# Steps and calls
+
+
+def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
+    by_id = root.by_id
+    # A tool with a retriever below it is not a search of its own.
+    callers = {id(above) for span in root.of_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
+    steps = [Step()]
+    retrievals: list[tuple[Span, ToolCall]] = []
+    tool_times: dict[int, tuple[int, int]] = {}
+    for span in root.spans:
+        above = iterate_ancestors(span, by_id)
+        asks_database = span.get("db.system") is not None
+        if span.unknown and not (asks_database and any(one.kind in ("TOOL", "RETRIEVER") for one in above)):
+            source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
+        if span.kind == "LLM":
+            seconds = (span.end - span.start) / 1e9 if span.end >= span.start > 0 else None
+            usage = add_usages(span.attributes[_USAGE], Usage(seconds=seconds)) if source.costs else None
+            steps.append(Step(usage=usage))
+        elif span.kind == "RETRIEVER" and not _is_inside_its_copy(span, above):
+            retrievals.append((span, _read_retrieval(span, remedy)))
+            steps[-1].calls.append(retrievals[-1][1])
+        elif span.kind == "TOOL" and id(span) not in callers and not _is_inside_its_copy(span, above):
+            steps[-1].calls.append(_read_tool(span, remedy))
+        elif span.kind == "RERANKER" and source.reranked:
+            _apply_reranker(span, retrievals)
+        if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
+            begin, end = tool_times.get(len(steps) - 1, (span.start, span.end))
+            tool_times[len(steps) - 1] = min(begin, span.start), max(end, span.end)
+    for index, (begin, end) in tool_times.items():  # tools of a step run side by side
+        steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
+    _add_calls_without_spans(source, root, steps)
+    return steps
+
+
+def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
+    """Add the searches that models called and no span answers, if there is no call or all tools say what they answer."""
+    answered = {str(span.get(CALL_ID)) for span in root.of_kind("TOOL")}
+    has_calls = any(step.calls for step in steps)
+    if has_calls and (not answered or "None" in answered):
+        return
+    seen: set[str] = set()
+    for step, span in zip(steps[1:], root.of_kind("LLM"), strict=True):
+        for call_id, call in span.attributes[_CALLS].items():
+            if call_id not in answered | seen and source.is_search(call["name"]):
+                made = ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN)
+                if has_calls:
+                    step.calls.append(made)
+                else:
+                    seen.add(call_id)
+                    steps.append(Step([made]))
+
+
+def _is_inside_its_copy(span: Span, above: Iterator[Span]) -> bool:
+    """Return whether a span stands below one that records the same call: a tool of MCP below that of the agent."""
+    if span.kind == "RETRIEVER":  # the list of the outer one is what the agent saw
+        return any(one.kind == "RETRIEVER" and _read_retrieval(one, "").answered for one in above)
+    name = _find_tool_name(span)
+    return any(one.kind == "TOOL" and _find_tool_name(one) == name and _read_tool(one, "").answered for one in above)
+
+
+def _read_retrieval(span: Span, remedy: str) -> ToolCall:
+    documents = _read_documents(span, "retrieval.documents") or _read_documents(span, "gen_ai.retrieval.documents")
+    output = span.get("output.value")
+    name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
+    query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
+    found, spare = or_unanswered(output), or_unanswered(None)
+    if documents:
+        found, spare = _complete_documents(documents, output), found
+    elif span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
+        found, spare = [], found
+    failed = span.failed and not documents
+    remedy = span.attributes.get(REMEDY, remedy)
+    return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
+
+
+def _read_documents(span: Span, name: str) -> list[Attributes]:
+    documents = [
+        {key.removeprefix("document."): value for key, value in document.items()} for document in span.get_objects(name)
+    ]
+    for document in documents:
+        if isinstance(document.get("metadata"), str):
+            document["metadata"] = parse_if_json(document["metadata"])
+    return documents
+
+
+def _complete_documents(documents: list[Attributes], output: Any) -> list[Attributes]:
+    """Return the documents with the fields that only the span's output has: LangChain writes ids there alone."""
+    if all(document.get("id") is not None for document in documents):
+        return documents
+    value = parse_if_json(output)
+    held = value.get("documents") if isinstance(value, dict) else value
+    if not isinstance(held, list) or len(held) != len(documents) or not all(isinstance(one, dict) for one in held):
+        return documents
+    return [
+        {**{key: member for key, member in whole.items() if member is not None}, **document}
+        for document, whole in zip(documents, held, strict=True)
+    ]
+
+
+def _find_tool_name(span: Span) -> Any:
+    return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
+
+
+def _read_tool(span: Span, remedy: str) -> ToolCall:
+    name = _find_tool_name(span)
+    output = span.get("output.value")
+    if output is None:
+        output = span.get("gen_ai.tool.call.result")
+    body = _parse_message(output)
+    content, artifact = (output, None) if body is None else (body["content"], body.get("artifact"))
+    found = or_unanswered(output if content is None else content)
+    first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
+    failed = span.failed or (body is not None and body.get("status") == "error")
+    arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")
+    tool = expect_text(name or None, f"{span.at}/name")
+    return ToolCall(tool, span.at, span.span_id, arguments, first, spare, failed, remedy=remedy)
+
+
+def _parse_message(output: Any) -> Attributes | None:
+    """Return the fields of a LangChain tool message, which its instrumentation writes as output; else None."""
+    value = parse_if_json(output)
+    if not isinstance(value, dict):
+        return None
+    body = value.get("data", value.get("kwargs", value))
+    return body if isinstance(body, dict) and "content" in body and "tool_call_id" in body else None
+
+
+def _apply_reranker(span: Span, retrievals: list[tuple[Span, ToolCall]]) -> None:
+    """Replace the latest list retrieved before a reranker by its list, under the same parent if there is one."""
+    siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
+    documents = _read_documents(span, "reranker.output_documents")
+    candidates = siblings or [call for _, call in retrievals]
+    if documents and candidates:
+        candidates[-1].output, candidates[-1].spare = documents, UNANSWERED

@@ -1,0 +1,233 @@
+"""Vocabularies of attributes besides OpenInference and OTel GenAI: Vercel AI SDK, Traceloop, MLflow, Langfuse, Monocle.
+
+`translate` adds to a span's attributes the names that the span reader knows: `tool.name`, `tool_call.id`, `input.value`,
+`output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from goodgain.files.json_text import NotJSONError, loads
+from goodgain.traces.conversations.records import id_or_none, objects_in
+from goodgain.traces.tools import is_search_tool
+
+Attributes = dict[str, Any]
+
+#: The attribute with the id of the call that a tool's span answers.
+CALL_ID = "tool_call.id"
+#: The attribute under which a vocabulary keeps what would have recorded the results of a search; no log has one of this name.
+REMEDY = "goodgain.remedy"
+#: Names under which logs keep the id of a conversation, the best first.
+_SESSIONS = (
+    *("session_id", "sessionId", "session.id", "thread_id", "threadId", "conversation_id", "conversationId"),
+    "chat_id",
+)
+#: Where Traceloop's instrumentation of frameworks keeps what was asked, the best first.
+_TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
+#: JSON text may be encoded again in JSON text, at most so often.
+_MAX_ENCODINGS = 3
+_TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
+#: Kinds that MLflow does not have in common with OpenInference.
+_MLFLOW_KINDS = {
+    **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
+    **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
+}
+#: Types of Langfuse's observations; its `SPAN` and `EVENT` say nothing.
+LANGFUSE_KINDS = {
+    **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
+    "GENERATION": "LLM",
+}
+#: The kinds of Monocle's `span.type`. Those without a kind say where something was done, and not what.
+_MONOCLE_KINDS = {
+    **dict.fromkeys(("inference", "inference.framework"), "LLM"),
+    **dict.fromkeys(("agentic.tool.invocation", "agentic.mcp.invocation"), "TOOL"),
+    **dict.fromkeys(("agentic.turn", "agentic.request"), "TURN"),
+    **dict.fromkeys(("workflow", "generic", "http.process", "http.send"), ""),
+    "retrieval": "RETRIEVER",
+    "embedding": "EMBEDDING",
+    "agentic.invocation": "AGENT",
+    "agentic.delegation": "CHAIN",
+    "inference.modelapi": "CHAIN",  # it stands below the span of the model
+}
+_MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: return it from a tool of the agent"
+
+
+def translate(attributes: Attributes, name: str) -> str:
+    """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown."""
+    for prefix, vocabulary in _VOCABULARIES.items():
+        if any(key.startswith(prefix) for key in attributes):
+            _add_metadata(attributes, vocabulary.metadata)
+            for ours, theirs in vocabulary.copies.items():
+                _add(attributes, ours, decode(attributes.get(theirs)))
+            return vocabulary.read(attributes, name)
+    return ""
+
+
+def decode(value: Any) -> Any:
+    """Return a value without its JSON encodings; what is not JSON stays text."""
+    for _ in range(_MAX_ENCODINGS):
+        if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
+            return value
+        try:
+            value = loads(value)
+        except NotJSONError:
+            return value
+    return value
+
+
+def find_session(metadata: Any) -> str | None:
+    """Return the id of the conversation in metadata; None if there is none."""
+    ids = (id_or_none(metadata.get(key)) for key in _SESSIONS) if isinstance(metadata, dict) else ()
+    return next(filter(None, ids), None)
+
+
+def _add(attributes: Attributes, name: str, value: Any) -> None:
+    if value is not None and attributes.get(name) is None:
+        attributes[name] = value
+
+
+def _add_metadata(attributes: Attributes, prefix: str) -> None:
+    metadata = {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
+    if prefix and metadata:
+        _add(attributes, "metadata", metadata)
+        _add(attributes, "session.id", find_session(metadata))
+
+
+def _read_vercel(attributes: Attributes, name: str) -> str:
+    if attributes.get("ai.toolCall.name") is not None:
+        return "TOOL"
+    operation = str(attributes.get("ai.operationId", name))
+    if operation.endswith((".doGenerate", ".doStream")):
+        calls = decode(attributes.get("ai.response.toolCalls"))
+        parts = [
+            {"type": "tool_call", "id": one.get("toolCallId"), "name": one.get("toolName"),
+             "arguments": one.get("input", one.get("args"))}
+            for one in objects_in(calls)
+        ]  # fmt: skip
+        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+        _add(attributes, "gen_ai.input.messages", attributes.get("ai.prompt.messages"))
+        return "LLM"
+    if ".embed" in operation or ".doEmbed" in operation:
+        return "EMBEDDING"
+    return "CHAIN" if operation.startswith("ai.") else ""
+
+
+def _read_traceloop(attributes: Attributes, name: str) -> str:
+    kind = _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
+    given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
+    if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
+        output = output["output"]  # LangChain's tools; decorated functions write their value as it is
+    elif isinstance(output, dict) and {"documents", "count"} == output.keys():
+        output = output["documents"]
+    if isinstance(given, dict):
+        given = next((given[key] for key in _TRACELOOP_INPUTS if given.get(key)), None)
+    _add(attributes, "input.value", given)
+    _add(attributes, "output.value", output)
+    return kind
+
+
+def _read_mlflow(attributes: Attributes, name: str) -> str:
+    # `UNKNOWN` is what functions have whose type nobody gave.
+    return _read_kind(decode(attributes.get("mlflow.spanType")), _MLFLOW_KINDS, {"UNKNOWN"}, name)
+
+
+def _read_langfuse(attributes: Attributes, name: str) -> str:
+    # `SPAN` and `EVENT` are all that older versions know.
+    return _read_kind(attributes.get("langfuse.observation.type"), LANGFUSE_KINDS, {"SPAN", "EVENT"}, name)
+
+
+def _read_kind(given: Any, kinds: dict[str, str], empty: set[str], name: str) -> str:
+    """Return the kind that a span names; where it names one that says nothing, the span's name decides."""
+    kind = given.upper() if isinstance(given, str) else ""
+    if kind in empty:
+        return "TOOL" if is_search_tool(name) else "CHAIN"
+    return kinds.get(kind, kind)
+
+
+def _read_monocle(attributes: Attributes, name: str) -> str:
+    span_type = str(attributes.get("span.type"))
+    kind = _MONOCLE_KINDS.get(span_type)
+    entities = _find_entities(attributes)
+    first = entities[0] if entities else {}
+    if kind is None:
+        if span_type == "custom":  # a function that the user chose: the name decides
+            kind = "TOOL" if is_search_tool(name) else ""
+        else:
+            return span_type.upper() if "monocle_apptrace.version" in attributes else ""
+    elif kind == "RETRIEVER" and str(first.get("type")).startswith("model.embedding"):
+        return "EMBEDDING"
+    given = attributes.get("data.input.input")
+    if kind == "LLM":
+        messages = given if isinstance(given, list) else [given]
+        _add(attributes, "gen_ai.input.messages", [_read_monocle_message(decode(one)) for one in messages])
+        called = [one.get("name") for one in entities if str(one.get("type")).startswith("tool.")]
+        parts = [{"type": "tool_call", "name": one} for one in called]
+        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+        for ours, theirs in (("input", "prompt"), ("output", "completion")):
+            _add(attributes, f"gen_ai.usage.{ours}_tokens", attributes.get(f"metadata.{theirs}_tokens"))
+        return kind
+    if kind in ("TOOL", "RETRIEVER"):
+        _add(attributes, "tool.name", first.get("name"))
+        _add(attributes, "input.value", decode(given[0] if isinstance(given, list) and len(given) == 1 else given))
+        output = attributes.get("data.output.response", attributes.get("data.output.output"))
+        if kind == "RETRIEVER":
+            output = decode(output)
+            if isinstance(output, dict) and (
+                "retrieved_references" in output or {"assistant", "session_id"} >= output.keys()
+            ):
+                output = output.get("retrieved_references")  # of Bedrock, whose answer may stand in its place
+            elif isinstance(output, str) and output.endswith("..."):
+                output = None
+            _add(attributes, REMEDY, _MONOCLE_REMEDY)
+        _add(attributes, "output.value", output)
+    return kind
+
+
+def _find_entities(attributes: Attributes) -> list[Attributes]:
+    """Return what took part in a span: `entity.1.name`, `entity.2.name` ..., or a list `entity`."""
+    listed = attributes.get("entity")
+    if isinstance(listed, list):
+        return objects_in(listed)
+    found: dict[str, Attributes] = {}
+    for key, value in attributes.items():
+        prefix, _, rest = key.partition(".")
+        number, _, field = rest.partition(".")
+        if prefix == "entity" and field in ("type", "name"):
+            found.setdefault(number, {})[field] = value
+    return [found[number] for number in sorted(found, key=lambda number: (len(number), number))]
+
+
+def _read_monocle_message(message: Any) -> Attributes:
+    """Return a message of `{role: text}`, or the text of the user, with a role and content."""
+    if isinstance(message, dict) and len(message) == 1:
+        ((role, content),) = message.items()
+        return {"role": role, "content": content}
+    return {"role": "user", "content": message}
+
+
+class _Vocabulary(NamedTuple):
+    """The prefix of metadata, which attributes are ours under another name, and what finds the kind and the rest."""
+
+    metadata: str
+    copies: dict[str, str]
+    read: Callable[[Attributes, str], str]
+
+
+_VOCABULARIES = {
+    "ai.": _Vocabulary("ai.telemetry.metadata.", {
+        "tool.name": "ai.toolCall.name", CALL_ID: "ai.toolCall.id", "input.value": "ai.toolCall.args",
+        "output.value": "ai.toolCall.result",
+    }, _read_vercel),
+    "traceloop.": _Vocabulary(
+        "traceloop.association.properties.", {"tool.name": "traceloop.entity.name"}, _read_traceloop
+    ),
+    "mlflow.": _Vocabulary("", {
+        "input.value": "mlflow.spanInputs", "output.value": "mlflow.spanOutputs", "session.id": "mlflow.trace.session",
+    }, _read_mlflow),
+    "langfuse.": _Vocabulary("langfuse.trace.metadata.", {
+        "input.value": "langfuse.observation.input", "output.value": "langfuse.observation.output",
+    }, _read_langfuse),
+    "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
+}  # fmt: skip

@@ -1,0 +1,302 @@
+"""Reads OpenTelemetry spans from the dumps in use (OTLP JSON, OpenInference, Phoenix) into one record."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from goodgain.files.json_text import parse_if_json
+from goodgain.traces.conversations.records import objects_in, walk
+from goodgain.traces.conversations.span_vocabularies import Attributes, translate
+from goodgain.traces.expected_values import expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.input.sources import Source
+
+#: The number in `llm.input_messages.0.content`.
+_INDEX = re.compile(r"\d{1,5}")
+#: The kind of span for each operation of the GenAI conventions.
+_KINDS = {
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
+    "retrieval": "RETRIEVER",
+    "execute_tool": "TOOL",
+    "invoke_agent": "AGENT",
+    "embeddings": "EMBEDDING",
+    "vector_db_retrieve": "RETRIEVER",
+}
+#: Kinds of OpenInference, operations of the GenAI conventions, and Monocle's turn. Only the first four can hold a search.
+KNOWN_KINDS = {
+    *("RETRIEVER", "TOOL", "RERANKER", "LLM", "CHAIN", "AGENT", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PROMPT"),
+    *("CREATE_AGENT", "INVOKE_WORKFLOW", "SEARCH_MEMORY", "CREATE_MEMORY", "UPDATE_MEMORY", "UPSERT_MEMORY"),
+    *("DELETE_MEMORY", "CREATE_MEMORY_STORE", "DELETE_MEMORY_STORE", "PLAN", "TURN"),
+}
+#: Kinds that say nothing about searches: OpenTelemetry's own, and those of instrumentation that does not know.
+_EMPTY_KINDS = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
+#: Attributes that only spans of models, tools, retrievers and rerankers have, in all vocabularies in use.
+_SEARCH_ATTRIBUTES = re.compile(
+    r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)(?:\..|$)|.*(?:tool_?call|retriev)",
+    re.IGNORECASE,
+)
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+#: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
+_HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Attributes nested deeper are dropped, and lists of spans nested deeper refused, so that reading hostile logs ends.
+_MAX_DEPTH = 20
+
+
+class Span(msgspec.Struct):
+    """One span.
+
+    Attributes:
+        kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
+        start, end: nanoseconds; the end is 0 where the log lacks it.
+        order: its place in the file.
+        unknown: what is not understood of it; empty if all is.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: str
+    start: int
+    end: int
+    order: int
+    attributes: Attributes
+    failed: bool
+    at: str
+    unknown: str = ""
+
+    def get(self, name: str) -> Any:
+        """Return the value of an attribute, flat with dots or nested; None if the span lacks it."""
+        if name in self.attributes:
+            return self.attributes[name]
+        if (flat := f"attributes.{name}") in self.attributes:
+            return self.attributes[flat]
+        value: Any = self.attributes
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def get_objects(self, name: str) -> list[Attributes]:
+        """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
+        nested = parse_if_json(self.get(name))
+        if isinstance(nested, list):
+            return list(map(_flatten, objects_in(nested)))
+        found: dict[int, Attributes] = {}
+        for key, value in self.attributes.items():
+            prefix, _, rest = key.removeprefix("attributes.").partition(f"{name}.")
+            index, _, field = rest.partition(".")
+            if not prefix and _INDEX.fullmatch(index) and field:
+                found.setdefault(int(index), {})[field] = value
+        return [found[index] for index in sorted(found)]
+
+
+def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
+    """Return nested objects as one object, with their keys joined by dots. Metadata stay as they are."""
+    flat: Attributes = {}
+    for key, member in value.items():
+        if isinstance(member, dict) and depth and key != "metadata":
+            flat.update(_flatten(member, f"{prefix}{key}.", depth - 1))
+        else:
+            flat[f"{prefix}{key}"] = member
+    return flat
+
+
+def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
+    """Yield the spans in a document, in the file's order; `first` is the number of the first."""
+    for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
+        yield _make_span(raw, span_at, order, otlp=otlp)
+
+
+def read_each(
+    source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Any, str, int], Iterator[Span]]
+) -> Iterator[Span]:
+    """Yield the spans that are read from values one after another, numbered through."""
+    count = 0
+    for value, at in values:
+        with source.handle_errors():
+            for span in read(value, at, count):
+                yield span
+                count += 1
+
+
+def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
+    """Yield the spans above a span, from its parent up; damaged logs may have circles."""
+    seen = {span.span_id}
+    at = by_id.get((span.trace_id, span.parent_id or ""))
+    while at is not None and at.span_id not in seen:
+        seen.add(at.span_id)
+        yield at
+        at = by_id.get((at.trace_id, at.parent_id or ""))
+
+
+def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[dict[str, Any], str, bool]]:
+    """Yield the spans in a document as they stand there, with their places, and whether they are in OTLP."""
+    if isinstance(value, list) and depth:
+        for index, member in enumerate(value):
+            yield from _find_spans(member, f"{at}/{index}", depth - 1)
+        return
+    record = expect_object(value, at)
+    resources = next((key for key in ("resourceSpans", "resource_spans") if key in record), None)
+    if resources is not None:
+        for resource, resource_at in walk(record[resources], f"{at}/{resources}"):
+            scopes_key = next((one for one in _SCOPES if one in resource), None)
+            if scopes_key is None:
+                raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
+            for scope, scope_at in walk(resource[scopes_key], f"{resource_at}/{scopes_key}"):
+                yield from ((*span, True) for span in walk(scope.get("spans"), f"{scope_at}/spans"))
+        return
+    key = next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)
+    if key is not None:
+        yield from ((*span, False) for span in walk(record[key], f"{at}/{key}"))
+    else:
+        yield record, at, "startTimeUnixNano" in record
+
+
+def _first(raw: dict[str, Any], *keys: str) -> Any:
+    """Return the value of the first of some keys that an object has, whatever it is."""
+    return next((raw[key] for key in keys if key in raw), None)
+
+
+def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
+    ids = {**raw, **raw["context"]} if isinstance(raw.get("context"), dict) else raw
+    parent = _first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId")
+    attributes = raw.get("attributes")
+    if isinstance(attributes, list) or (otlp and attributes is None):
+        attributes = _read_otlp_attributes(attributes, f"{at}/attributes", _MAX_DEPTH)
+    elif attributes is None:
+        attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")} or None
+    if isinstance(attributes, dict) and "span.type" in attributes:  # Monocle keeps inputs and outputs in events
+        attributes = {**_read_events(raw.get("events"), f"{at}/events"), **attributes}
+    start = _first(raw, "startTimeUnixNano", "start_time", "start_time_unix_nano", "startTime")
+    end = _first(raw, "endTimeUnixNano", "end_time", "end_time_unix_nano", "endTime")
+    name = _first(raw, "name", "span_name")
+    span = Span(
+        _read_id(_first(ids, "trace_id", "traceId", "context.trace_id"), f"{at}/trace_id"),
+        _read_id(_first(ids, "span_id", "spanId", "context.span_id"), f"{at}/span_id"),
+        _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
+        name if isinstance(name, str) else "", "", read_nanoseconds(start, f"{at}/start_time"),
+        read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
+        dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
+    )  # fmt: skip
+    span.kind = _read_kind(span, raw)
+    if span.kind not in KNOWN_KINDS:
+        span.unknown = _describe_unknown(span)
+    return span
+
+
+def _describe_unknown(span: Span) -> str:
+    """Return what is not understood of a span of an unknown kind; empty if it cannot hold a search."""
+    if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
+        return f"span of kind {span.kind!r}"
+    attribute = next((key for key in span.attributes if _SEARCH_ATTRIBUTES.match(key)), None)
+    if attribute is None:
+        return ""
+    return f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
+
+
+def _read_kind(span: Span, raw: dict[str, Any]) -> str:
+    translated = translate(span.attributes, span.name)
+    kind = span.get("openinference.span.kind") or raw.get("span_kind")
+    if kind is not None:
+        kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()
+        if kind not in _EMPTY_KINDS:
+            return kind
+    operation = span.get("gen_ai.operation.name")
+    if isinstance(operation, str) and not (translated and operation not in _KINDS):
+        return _KINDS.get(operation, operation.upper())
+    return translated
+
+
+def _read_id(value: Any, at: str) -> str:
+    """Return an id of a trace or span in hexadecimal; it may be written so, as `0x...`, or in protobuf's base64."""
+    if not isinstance(value, str) or not value:
+        raise unexpected_value(at, "the id of a span or trace", value)
+    text = value.removeprefix("0x").lower()
+    if _HEX.fullmatch(text):
+        return text.replace("-", "")
+    try:
+        decoded = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        decoded = b""
+    if len(decoded) not in (8, 16):
+        raise unexpected_value(at, "the id of a span or trace", value)
+    return decoded.hex()
+
+
+def read_nanoseconds(value: Any, at: str) -> int:
+    """Return a time as nanoseconds since 1970, from nanoseconds, seconds, ISO 8601, or a data frame's time.
+
+    Raises:
+        InputError: the value is not a time.
+    """
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, bool) or value is None:
+        raise unexpected_value(at, "a time", value)
+    if isinstance(value, int) and value > 0:
+        return value
+    if isinstance(value, str):
+        if value.isdecimal() and len(value) < 30:
+            return int(value)
+        try:
+            moment = datetime.fromisoformat(value)
+            whole = int(moment.replace(microsecond=0).timestamp())
+        except (ValueError, OverflowError, OSError):
+            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value) from None
+        return (whole * 1_000_000 + moment.microsecond) * 1000
+    if isinstance(value, float) and 1e8 < value < 1e20:  # seconds, or milliseconds as data frames write them
+        return int(value * 1_000_000 if value > 1e11 else value * 1_000_000_000)
+    raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
+
+
+def _has_failed(raw: dict[str, Any]) -> bool:
+    status = raw.get("status", raw.get("status_code"))
+    code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
+    return code in (2, "ERROR", "error", "STATUS_CODE_ERROR", "StatusCode.ERROR")  # 2 is STATUS_CODE_ERROR in OTLP
+
+
+def _read_events(events: Any, at: str) -> Attributes:
+    """Return the attributes of a span's events, each under the name of its event: `data.input.input`."""
+    found: Attributes = {}
+    for index, event in enumerate(objects_in(events)):
+        attributes = event.get("attributes")
+        if isinstance(attributes, list):
+            attributes = _read_otlp_attributes(attributes, f"{at}/{index}/attributes", _MAX_DEPTH)
+        if isinstance(attributes, dict):
+            found |= {f"{event.get('name')}.{key}": value for key, value in attributes.items()}
+    return found
+
+
+def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
+    found: Attributes = {}
+    for pair, pair_at in walk(pairs, at):
+        key = expect_text(pair.get("key"), f"{pair_at}/key")
+        if "value" not in pair:
+            raise unexpected_value(pair_at, "an attribute with a value", pair)
+        found[key] = _read_otlp_value(pair["value"], f"{pair_at}/value", depth)
+    return found
+
+
+def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
+    if value is None or not depth:
+        return None
+    for kind, held in expect_object(value, at).items():
+        name = kind.replace("_value", "Value")
+        if name in ("stringValue", "boolValue", "doubleValue"):
+            return held
+        if name == "intValue":
+            is_number = isinstance(held, str) and held.lstrip("-").isdecimal() and len(held) < 30
+            return int(held) if is_number else held
+        if name in ("arrayValue", "kvlistValue"):
+            values, at = expect_object(held, f"{at}/{kind}").get("values"), f"{at}/{kind}/values"
+            if name == "kvlistValue":
+                return _read_otlp_attributes(values, at, depth - 1)
+            return [_read_otlp_value(one, at, depth - 1) for one in expect_list(values, at)]
+        raise unexpected_value(at, "a value of OTLP (stringValue, intValue ...)", value)
+    return None

@@ -1,0 +1,108 @@
+"""Checks of the values in a log: each returns the value with its type, or raises an error that names the place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from goodgain.errors import InputError
+
+_REMEDY = "correct or leave out the file, name its format with format=, or pass over such traces with errors='skip'"
+
+
+def format_place(at: str) -> str:
+    """Return a place as errors name it: without the `, at ` that is left where no JSON pointer follows."""
+    return at.removesuffix(", at ")
+
+
+def describe(value: Any) -> str:
+    """Return a short description of a value, for an error."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"the number {str(value)[:40]}"
+        case str():
+            return f"the text {value[:60]!r}" + ("..." if len(value) > 60 else "")
+        case list():
+            return f"a list of {len(value)}"
+        case dict():
+            return f"an object with {', '.join(list(map(str, value))[:6]) or 'nothing'}"[:160]
+        case _:
+            return type(value).__name__
+
+
+def unexpected_value(at: str, expected: str, found: Any, remedy: str = _REMEDY) -> InputError:
+    """Return the error to raise for a value that is not what the format says."""
+    return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
+
+
+def expect_list(value: Any, at: str) -> list[Any]:
+    """Return a list; null becomes an empty one.
+
+    Raises:
+        InputError: the value is something else; so in all functions below.
+    """
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise unexpected_value(at, "a list", value)
+    return value
+
+
+def expect_object(value: Any, at: str) -> dict[str, Any]:
+    """Return a JSON object."""
+    if not isinstance(value, dict):
+        raise unexpected_value(at, "an object", value)
+    return value
+
+
+def expect_text(value: Any, at: str) -> str:
+    """Return a text, which must be there."""
+    if not isinstance(value, str):
+        raise unexpected_value(at, "text", value)
+    return value
+
+
+def expect_optional_text(value: Any, at: str) -> str | None:
+    """Return a text, or None for null."""
+    if value is None or isinstance(value, str):
+        return value
+    raise unexpected_value(at, "text", value)
+
+
+def as_word(value: Any, default: str = "") -> str:
+    """Return a word such as a type or role, to look up in a table.
+
+    What is not text becomes a word that no table has: a list or an object cannot be looked up in a set.
+    """
+    if value is None:
+        return default
+    return value if isinstance(value, str) else f"<{describe(value)}>"
+
+
+def expect_id(value: Any, at: str) -> str | None:
+    """Return an id as text, from text or a whole number; None for null and for an empty text."""
+    if isinstance(value, str):
+        return value or None
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise unexpected_value(at, "an id (text or a whole number)", value)
+
+
+def as_number(value: Any) -> float | None:
+    """Return a finite number, also from text; None for anything else.
+
+    It raises nothing: only scores are read with it, and a run without scores is a run.
+    """
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except (ValueError, OverflowError):
+            return None
+        return found if math.isfinite(found) else None
+    return None

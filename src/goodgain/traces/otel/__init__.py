@@ -1,1 +1,0 @@
-"""Reads spans of OpenTelemetry, and groups them to turns and conversations."""

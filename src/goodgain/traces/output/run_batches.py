@@ -1,0 +1,275 @@
+"""Makes runs of batches of results, and writes them: one run each for systems and their replicates.
+
+Documents of queries whose results lack ids are found by deduplication first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.errors import InputError, notice
+from goodgain.files.table_writing import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
+from goodgain.files.writing import Outputs, write_with_polars
+from goodgain.schema import EMPTY_DOC
+from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
+from goodgain.traces.reading.query_joining import QueryJoin, rename_queries
+from goodgain.traces.reading.results_table import ResultRows
+from goodgain.traces.reading_summary import RunName, Summary
+
+#: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
+#: Where there are earlier results, it is called with those of the same queries as `earlier=`.
+Deduplicate = Callable[..., Any]
+
+#: Stands for the name of a system in the name of an output.
+PLACEHOLDER = "{system}"
+#: Rows deduplicated at once; whole queries, so that a batch may have more.
+_ROWS_A_BATCH = 200_000
+#: File systems allow 255 bytes for a name, and the rest of the name needs some.
+_MAX_NAME = 150
+
+
+class ConvertedBatch(NamedTuple):
+    """A batch as it is written.
+
+    Attributes:
+        runs, results: the rows of each run, and the results if they are wanted, encoded as their files hold them.
+        costs, queries: what iterations cost, and the texts of queries, if they are wanted.
+        postponed: rows whose documents, or the ids of whose queries, are known only when all traces are read.
+        deduplicated: queries whose documents were found by deduplication.
+    """
+
+    runs: list[tuple[RunName, EncodedRows]]
+    results: EncodedRows | None = None
+    costs: pl.DataFrame | None = None
+    queries: pl.DataFrame | None = None
+    postponed: pl.DataFrame | None = None
+    deduplicated: int = 0
+
+
+@dataclass(frozen=True)
+class BatchConverter:
+    """Converts the rows of a batch, in the process that read them.
+
+    Attributes:
+        deduplicate: finds the documents of a query's results; None: they are named as they stand.
+        deduplicate_all: also of queries whose results all have ids.
+        normalise_url: how URLs become ids where nothing is deduplicated.
+        run_file, results_file: what is written; the rows are encoded as their names say.
+        costs, queries: whether costs and the texts of queries are wanted.
+        system: the one system to convert.
+        postpone: return the rows as they are, because more rows of their queries may come.
+        earlier: results that have their documents already.
+    """
+
+    deduplicate: Deduplicate | None
+    deduplicate_all: bool
+    normalise_url: NormaliseUrl | None
+    run_file: Path
+    results_file: Path | None
+    costs: bool
+    queries: bool
+    system: str | None
+    postpone: bool
+    earlier: pl.DataFrame | None = None
+
+    def __call__(self, rows: ResultRows) -> ConvertedBatch:
+        plain = rows.all_have_ids and not self.deduplicate_all
+        frame = self._select_system(rows.to_frame(for_run=plain and self.results_file is None and not self.postpone))
+        if self.postpone:
+            batch = ConvertedBatch([], postponed=frame)
+        else:
+            batch = self._encode_rows(frame) if plain else self.convert_rows(frame)
+        return batch._replace(
+            costs=self._select_system(rows.costs_to_frame()) if self.costs else None,
+            queries=self._select_system(rows.queries_to_frame()) if self.queries else None,
+        )
+
+    def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of the one system to convert, or of one of its runs, by the name `RunName.label` gives it."""
+        if self.system is None:
+            return frame
+        names = [name for name in list_runs(frame) if self.system in (name.system, name.label)]
+        return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
+
+    def convert_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
+        """Convert whole queries; those in which a result lacks an id are deduplicated first."""
+        if self.deduplicate is None or frame.is_empty():
+            return self._encode_rows(frame)
+        earlier = self.earlier
+        if earlier is not None:
+            earlier = earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
+        lacking = pl.lit(True)
+        if not self.deduplicate_all:
+            lacking = (
+                ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
+            )
+            if earlier is not None:
+                # Where earlier documents are not called by their doc_ids, doc_ids do not tell which of them a result is.
+                renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))["query_id"].unique()
+                lacking = lacking | pl.col("query_id").is_in(renamed.implode())
+        in_need = frame.select(lacking.alias("lacking")).to_series()
+        if not in_need.any():
+            return self._encode_rows(frame)
+        frame = frame.with_columns(place=pl.int_range(pl.len()))
+        found = self.deduplicate(frame.filter(in_need), **({} if earlier is None else {"earlier": earlier}))
+        whole = pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
+        rest = frame.filter(~in_need).with_columns(document="doc_id")
+        both = pl.concat([whole, rest]).sort("place").drop("place")
+        return self._encode_rows(both)._replace(deduplicated=whole["query_id"].n_unique())
+
+    def _encode_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
+        """Encode the run of each system and replicate, and the results, which say the document of each row."""
+        results = None
+        if self.results_file is not None:
+            frame = add_documents(frame, self.normalise_url)
+            results = encode_rows(frame, self.results_file)
+        names = list_runs(frame)
+        runs = [(name, frame if len(names) == 1 else frame.filter(is_of_run(name))) for name in names]
+        return ConvertedBatch(
+            [(name, encode_rows(to_run(rows, normalise_url=self.normalise_url), self.run_file)) for name, rows in runs],
+            results,
+        )
+
+
+class OutputWriter:
+    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error.
+
+    Attributes:
+        runs: the file of each run, by the run's label.
+        rows: rows written to runs.
+        deduplicated: queries whose documents were found by deduplication.
+        spool: a folder for postponed rows.
+    """
+
+    def __init__(
+        self, stack: ExitStack, out: Path, results: Path | None, costs: Path | None, queries: Path | None,
+        system: str | None, outputs: Outputs,
+    ) -> None:  # fmt: skip
+        self.runs: dict[str, Path] = {}
+        self.rows = self.deduplicated = 0
+        self.spool: Path | None = None
+        self._stack = stack
+        self._out = out
+        self._system = system
+        self._outputs = outputs
+        self._appends: dict[str, Append] = {}
+        self._escaped = 0
+        self._results = stack.enter_context(append_rows(results)) if results is not None else None
+        self._tables = {path: stack.enter_context(append_rows(path)) for path in (costs, queries) if path is not None}
+        self._spent: list[pl.DataFrame] = []
+        self._asked: dict[str, str] = {}
+        self._spooled: list[Path] = []
+        if PLACEHOLDER not in out.name:
+            self._appends[""] = stack.enter_context(append_rows(out))
+
+    def add(self, batch: ConvertedBatch, summary: Summary) -> None:
+        """Write a batch.
+
+        Raises:
+            InputError: there are several runs, but only one output.
+        """
+        if PLACEHOLDER not in self._out.name:
+            self._check_one_run(summary)
+        for name, run in batch.runs:
+            self._open_run(name)(run)
+            self.rows += run.rows
+            self._escaped += run.escaped
+        if self._results is not None and batch.results is not None:
+            self._results(batch.results)
+        if batch.costs is not None:
+            self._spent.append(batch.costs)
+        if batch.queries is not None:
+            for query_id, text in batch.queries.select("query_id", "text").iter_rows():
+                if text.strip():
+                    self._asked.setdefault(query_id, text)  # several systems were asked the same
+        if batch.postponed is not None and batch.postponed.height and self.spool is not None:
+            self._spooled.append(self.spool / f"{len(self._spooled)}.parquet")
+            with write_with_polars():
+                batch.postponed.write_parquet(self._spooled[-1])
+        self.deduplicated += batch.deduplicated
+
+    def write_costs(self, path: Path, joined: QueryJoin) -> None:
+        """Write what each iteration cost, with the ids of joined queries."""
+        if self._spent:
+            self._tables[path](encode_rows(rename_queries(pl.concat(self._spent), joined), path))
+
+    def write_queries(self, path: Path, joined: QueryJoin) -> None:
+        """Write the text of each query once."""
+        asked: dict[str, str] = {}
+        for query_id, text in self._asked.items():
+            asked.setdefault(joined.ids.get(query_id, query_id), text)
+        frame = pl.DataFrame(list(asked.items()), schema={"query_id": pl.String, "text": pl.String}, orient="row")
+        self._tables[path](encode_rows(frame, path))
+
+    def _list_wanted(self, summary: Summary) -> list[RunName]:
+        return [name for name in summary.systems if self._system in (None, name.system, name.label)]
+
+    def _check_one_run(self, summary: Summary) -> None:
+        names = self._list_wanted(summary)
+        if len(names) < 2:
+            return
+        first, second = (name.label or "one without a name" for name in names[:2])
+        what = "systems" if len({name.system for name in names}) > 1 else "runs of a system"
+        raise InputError(
+            f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with system=, "
+            f"or put {PLACEHOLDER} into the name of the output"
+        )
+
+    def _open_run(self, name: RunName) -> Append:
+        label = name.label or DEFAULT_TAG
+        if PLACEHOLDER not in self._out.name:
+            self.runs[label] = self._out
+            return self._appends[""]
+        if label not in self._appends:
+            # The replicate stands behind a point, so that runs/agent.*.run are the runs of one system.
+            parts = [name.system or DEFAULT_TAG, *([name.replicate] if name.replicate is not None else [])]
+            path = self._out.with_name(self._out.name.replace(PLACEHOLDER, ".".join(map(_make_safe, parts))))
+            if path in self.runs.values():
+                raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
+            self._outputs.add(path)
+            self.runs[label] = path
+            self._appends[label] = self._stack.enter_context(append_rows(path))
+        return self._appends[label]
+
+    def read_postponed(self, joined: QueryJoin) -> Iterator[pl.DataFrame]:
+        """Yield the postponed rows from disk, with the ids of joined queries, whole queries at a time."""
+        if not self._spooled:
+            return
+        rows = rename_queries(pl.scan_parquet(self._spooled), joined)
+        sizes = rows.group_by("query_id", maintain_order=True).len().collect()
+        part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
+        for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):
+            chosen = queries["query_id"].to_list()
+            yield rows.filter(pl.col("query_id").is_in(chosen)).collect()
+
+    def check_system(self, summary: Summary) -> None:
+        """Check that the traces hold the system that was asked for.
+
+        Raises:
+            InputError: they do not.
+        """
+        if self._system is not None and not self._list_wanted(summary):
+            labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
+            known = ", ".join(labels) or "none that has a name"
+            raise InputError(f"the traces hold no system {self._system!r}, only {known}")
+
+    def give_notices(self, *, deduplication_asked: bool) -> None:
+        """Give the notices about the outputs; nobody is told of a deduplication that was asked for."""
+        if self.deduplicated and not deduplication_asked:
+            notice(
+                f"the results of {self.deduplicated} queries lack ids: deduplication identified their documents; "
+                "--dedup none (deduplicate=None) uses their URLs as they are"
+            )
+        warn_of_escaped_ids(self._escaped, self._out)
+
+
+def _make_safe(name: str) -> str:
+    """Return a name as part of the name of a file; a system's name may hold anything."""
+    safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
+    return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

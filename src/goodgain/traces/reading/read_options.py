@@ -1,0 +1,81 @@
+"""The options of `read_traces` and `convert_traces`, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal
+
+from goodgain.errors import InputError
+from goodgain.traces.model import Trace
+from goodgain.traces.reading.known_formats import get_format
+from goodgain.traces.reading.query_joining import QueryIds
+from goodgain.traces.tool_outputs.readers import Parse
+from goodgain.traces.tools import ToolPredicate, make_tool_predicate
+
+QueryId = str | Callable[[Trace], str]
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "turns": ("last", "searching", "all"),
+    "iteration": (None, "step", "call"),
+    "unrecorded": ("raise", "empty", "skip"),
+    "errors": ("raise", "skip"),
+    "citations": (True, False),
+    "reranked": (True, False),
+    "strict": (True, False),
+    "costs": (True, False),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read traces; the docstring of `read_traces` describes each option."""
+
+    format: str = "auto"
+    turns: Literal["last", "searching", "all"] = "last"
+    iteration: Literal["step", "call"] | None = None
+    tools: ToolPredicate | Collection[str] | str | None = None
+    parse: Parse | None = None
+    query_id: QueryId | None = None
+    query_ids: QueryIds | None = None
+    citations: bool = False
+    unrecorded: Literal["raise", "empty", "skip"] = "raise"
+    errors: Literal["raise", "skip"] = "raise"
+    reranked: bool = False
+    strict: bool = False
+    costs: bool = False
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
+                raise InputError(f"{name}={value!r} is not known; say {allowed}")
+        if self.format != "auto":
+            get_format(self.format)
+        if (
+            self.query_id is not None
+            and not callable(self.query_id)
+            and not (isinstance(self.query_id, str) and self.query_id)
+        ):
+            raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
+        if self.parse is not None and not callable(self.parse):
+            raise InputError("parse= takes a function of a tool's output that gives its results, or None")
+        self.is_search_tool  # noqa: B018  # checks `tools`
+
+    @cached_property
+    def is_search_tool(self) -> ToolPredicate:
+        """The predicate for `tools`."""
+        return make_tool_predicate(self.tools)
+
+    @property
+    def choices(self) -> list[str]:
+        """The options set by the caller that change numbers, for the summary and the signature of results."""
+        return [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if field.name in ("turns", "iteration", "citations", "unrecorded", "errors", "reranked", "tools")
+            and getattr(self, field.name) != field.default
+        ]

@@ -1,0 +1,112 @@
+"""Builds the results frame column by column; the values of a search are kept once, and repeated at the end."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+import polars as pl
+
+from goodgain.schema import COSTS, EMPTY_DOC, RESULTS
+from goodgain.traces.model import Pairs, Result, SearchCall
+from goodgain.traces.reading.trace_queries import Query
+
+RESULTS_SCHEMA, COSTS_SCHEMA = RESULTS.polars, COSTS.polars
+_PAIRS = RESULTS_SCHEMA["ids"]
+
+_OF_RESULTS = ("rank", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields")
+_OF_SEARCHES = tuple(name for name in RESULTS_SCHEMA if name not in _OF_RESULTS)
+#: The columns of a result with an id that a run needs.
+_OF_RUNS = ("rank", "doc_id", "score")
+
+#: Ids that do not name a document: in a run, `-` means that nothing was found.
+_NO_IDS = (None, EMPTY_DOC)
+
+#: Stands in a row for a search without results, or for a query without a search.
+_NO_RESULT = (Result(0),)
+
+
+class ResultRows:
+    """Rows of the results frame, added query by query."""
+
+    def __init__(self) -> None:
+        self._results: list[Result] = []
+        self._counts: list[int] = []
+        self._costs: list[tuple[Any, ...]] = []  # in the order of COSTS_SCHEMA
+        self._asked: list[tuple[str, str | None, str | None, str]] = []
+        self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def add(self, query: Query, query_id: str, system: str | None, replicate: str | None) -> None:
+        """Add the results of a query's searches; a query that never searched has one row with iteration 0."""
+        turn = query.turn.index
+        self._asked.append((query_id, system, replicate, query.turn.user_text))
+        for iteration, searches in enumerate(query.iterations, start=1):
+            for number, search in enumerate(searches, start=1):
+                found = search.results or _NO_RESULT
+                self._searches.append(
+                    (query_id, system, replicate, turn, iteration, number, search.call_id, search, search.status)
+                )
+                self._counts.append(len(found))
+                self._results += found
+        if not query.iterations:
+            status = "unrecorded" if query.left_out else None
+            self._searches.append((query_id, system, replicate, turn, 0, 0, None, None, status))
+            self._counts.append(1)
+            self._results += _NO_RESULT
+
+        for place, usage in enumerate(query.spent, start=1):
+            iteration = place if place < len(query.spent) else 0
+            values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
+            if iteration or not query.iterations or values.count(None) < len(values):
+                self._costs.append((query_id, system, replicate, iteration, *values))
+
+    @property
+    def all_have_ids(self) -> bool:
+        """Whether every result carries an id of its own."""
+        return {result.doc_id for result in self._results if result is not _NO_RESULT[0]}.isdisjoint(_NO_IDS)
+
+    def to_frame(self, *, for_run: bool = False) -> pl.DataFrame:
+        """Return the results frame; `for_run`: only the columns that a run needs if all results have ids."""
+        of_results = _OF_RUNS if for_run else _OF_RESULTS
+        of_searches = ("query_id", "system", "replicate", "iteration", "search") if for_run else _OF_SEARCHES
+        columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
+        if "search_query" in of_searches and columns:
+            columns["search_query"] = tuple(map(_format_queries, columns["search_query"]))
+        searches = pl.DataFrame(
+            [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in of_searches]
+        )
+        counts = pl.Series(self._counts, dtype=pl.UInt32)
+        rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
+        found = [_make_column(name, self._results) for name in of_results]
+        whole = (searches[rows] if self._counts else searches).hstack(found)
+        return whole.select(name for name in RESULTS_SCHEMA if name in whole.columns)
+
+    def costs_to_frame(self) -> pl.DataFrame:
+        """Return what the iterations cost, where that was asked for; a row of iteration 0 is what the answer cost."""
+        return pl.DataFrame(self._costs, schema=COSTS_SCHEMA, orient="row")
+
+    def queries_to_frame(self) -> pl.DataFrame:
+        """Return query_id, system, replicate and text: what the user said in the turn of each query."""
+        names = ("query_id", "system", "replicate", "text")
+        return pl.DataFrame(self._asked, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _format_queries(search: SearchCall | None) -> str | None:
+    """Return the queries of a search as text; they are parsed only here, where somebody will read them."""
+    return None if search is None else "; ".join(search.queries) or None
+
+
+def _make_column(name: str, results: list[Result]) -> pl.Series:
+    if name not in ("ids", "fields"):
+        return pl.Series(name, list(map(attrgetter(name), results)), dtype=RESULTS_SCHEMA[name])
+    pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
+    values = [[{"name": key, "value": value} for key, value in of_result] or None for of_result in pairs]
+    return pl.Series(name, values, dtype=_PAIRS)
+
+
+def concat_results(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the rows of several results frames in order; an empty results frame if there are none."""
+    return pl.concat(frames) if frames else pl.DataFrame(schema=RESULTS_SCHEMA)

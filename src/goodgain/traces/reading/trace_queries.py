@@ -1,0 +1,268 @@
+"""Turns a trace into queries: which turns count, which calls search, what these returned, and what it cost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from goodgain.errors import InputError
+from goodgain.traces.conversations.turns_and_calls import add_usages
+from goodgain.traces.expected_values import format_place
+from goodgain.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.traces.reading.read_options import ReadOptions
+from goodgain.traces.reading_summary import Summary
+from goodgain.traces.tool_outputs.outcomes import is_nothing_found
+from goodgain.traces.tool_outputs.readers import Outcome, looks_like_results, read_output
+from goodgain.traces.tool_outputs.result_objects import join_texts
+from goodgain.traces.tools import find_needed_argument, has_argument
+
+#: The field of the summary that counts searches of each status without results.
+_COUNTER_NAMES = {"empty": "empty", "error": "failed", "unparsed": "unparsed", "unrecorded": "unrecorded"}
+
+
+class Query(NamedTuple):
+    """One turn of a trace that is scored, with its iterations in order and the searches of each.
+
+    `left_out`: whether iterations were left out, as their results are not recorded. `spent`: what each iteration cost
+    and, behind these, what was spent after the last; empty where costs were not asked for.
+    """
+
+    turn: Turn
+    own_id: str | None
+    iterations: list[list[SearchCall]]
+    left_out: bool
+    spent: list[Usage]
+
+
+def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
+    """Read the queries of a trace: its last turn, its last turn that searched, or all its turns.
+
+    Raises:
+        InputError: results cannot be read or are not recorded, and the options say to raise; or something in the trace
+            is not understood, and it has no search or `strict` is set.
+    """
+    if options.strict and trace.unknown:
+        raise make_strict_error(trace.unknown[0])
+    used = _choose_turns(trace, options)
+    before = sum(summary.searches.values()) if len(used) < len(trace.turns) else 0
+    read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
+    for unknown in trace.unknown:
+        summary.count_unknown(unknown.what, format_place(unknown.at))
+    summary.traces += 1
+    summary.turns_read += len(trace.turns)
+    summary.turns_used += len(used)
+    if len(used) < len(trace.turns):  # one turn is used
+        elsewhere = sum(_count_searches(turn, options) for turn in trace.turns if turn is not used[0])
+        summary.searches_elsewhere += elsewhere
+        if elsewhere and sum(summary.searches.values()) == before:
+            summary.searched_elsewhere += 1
+            summary.without_search -= 1
+    return read
+
+
+def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
+    if options.turns == "all":
+        return trace.turns
+    if options.turns == "searching":
+        searching = (turn for turn in reversed(trace.turns) if _count_searches(turn, options))
+        return [next(searching, trace.turns[-1])]
+    return trace.turns[-1:]
+
+
+def _count_searches(turn: Turn, options: ReadOptions) -> int:
+    return sum(_is_search(call, options) for step in turn.steps for call in step.calls)
+
+
+def _is_search(call: ToolCall | SearchCall, options: ReadOptions) -> bool:
+    """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
+    if not isinstance(call, ToolCall):
+        return True
+    if call.is_search is not None:
+        return call.is_search
+    if not options.is_search_tool(call.tool):
+        return False
+    needed = find_needed_argument(call.tool)
+    return needed is None or options.tools is not None or has_argument(call.arguments, needed)
+
+
+def make_strict_error(unknown: UnknownItem) -> InputError:
+    """Return the error for something that is not understood, where the caller asked for none with `strict`."""
+    return InputError(
+        f"{_describe(unknown)}, and strict=True (--strict) allows no such item; leave it out to read the rest of the trace "
+        "with a notice"
+    )
+
+
+def _describe(unknown: UnknownItem) -> str:
+    expected = f" (expected: {unknown.expected})" if unknown.expected else ""
+    return f"{format_place(unknown.at)}: {unknown.what} is not understood{expected}"
+
+
+def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
+    iterations: list[list[SearchCall]] = []
+    meter = _CostMeter(turn) if options.costs else None
+    skipped = unparsed = 0
+    for step in turn.steps:
+        summary.steps += 1
+        if meter is not None:
+            meter.add(step)
+        searches: list[SearchCall] = []
+        for call in step.calls:
+            if _is_search(call, options):
+                searches.append(_read_search(call, options, summary))
+            else:
+                _count_skipped(call, summary)
+        if not searches:
+            continue
+        before = len(iterations)
+        # A step with an unparsed search stays an iteration; with one unrecorded and 'skip', all of it is left out,
+        # as its results would be incomplete.
+        for group in [searches] if iteration == "step" else [[search] for search in searches]:
+            statuses = {search.status for search in group}
+            unparsed += "unparsed" in statuses
+            if options.unrecorded == "skip" and "unrecorded" in statuses:
+                skipped += 1
+            else:
+                iterations.append(group)
+        if meter is not None:
+            meter.end_iterations(len(iterations) - before)
+    summary.iterations += len(iterations)
+    if not iterations and not skipped:
+        summary.without_search += 1
+        if trace.unknown:  # it may have been a search
+            raise InputError(
+                f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace, so that it may have "
+                "been one; name the format with format=, write the log in a format that is read, or pass over such traces "
+                "with errors='skip'"
+            )
+    summary.unparsed_iterations += unparsed
+    summary.unparsed_queries += unparsed > 0
+    # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.
+    own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
+    spent = [] if meter is None else [*meter.iterations, meter.rest]
+    summary.costs_read += len(spent)
+    summary.costs_known += sum(usage != Usage() for usage in spent)
+    return Query(turn, own_id, iterations, skipped > 0, spent)
+
+
+def _read_search(call: ToolCall | SearchCall, options: ReadOptions, summary: Summary) -> SearchCall:
+    """Return a search with its results, which some formats have read themselves, and count it."""
+    if isinstance(call, SearchCall):
+        search = call
+        _raise_if_lacking(call, call.status, options)
+    else:
+        outcome = _read_outcome(call, options)
+        if call.may_lack and outcome.status == "unrecorded" and options.unrecorded == "raise":
+            summary.blank += 1
+            summary.first_blank = summary.first_blank or format_place(call.at)
+        else:
+            _raise_if_lacking(call, outcome.status, options)
+        summary.count_unread(outcome.unread, format_place(call.at))
+        asked = call.queries if call.queries is not None else call.arguments
+        search = SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
+    summary.searches[search.tool] += 1
+    summary.results += len(search.results)
+    if search.status != "ok":
+        name = _COUNTER_NAMES[search.status]
+        setattr(summary, name, getattr(summary, name) + 1)
+    return search
+
+
+def _raise_if_lacking(call: ToolCall | SearchCall, status: str, options: ReadOptions) -> None:
+    """Raise an error where the results of a search are not recorded or cannot be read, and the options say to."""
+    where = f"{format_place(call.at)}: the search with {call.tool!r}"
+    if status == "unrecorded" and options.unrecorded == "raise":
+        remedy = (call.remedy if isinstance(call, ToolCall) else "") or "was the log cut off before the answer?"
+        raise UnrecordedError(
+            f"{where} was made, but what it returned is not in the log ({remedy}); "
+            "unrecorded='empty' counts such searches as having found nothing, 'skip' leaves their iterations out"
+        )
+    if status == "unparsed" and options.errors == "raise":
+        shown = repr(call.output)[:120] if isinstance(call, ToolCall) else ""
+        raise InputError(
+            f"{where} has output from which no results can be read ({shown}); read it with parse=, or say with tools= which "
+            "tools search"
+        )
+
+
+def check_blank(summary: Summary) -> None:
+    """Check that not all searches of a reading have an empty text in place of their results.
+
+    Raises:
+        UnrecordedError: all have, so the log does not record results at all.
+    """
+    if summary.blank and summary.blank == sum(summary.searches.values()):
+        raise UnrecordedError(
+            f"{summary.first_blank}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            "write a log that records them, or say unrecorded='empty' to count them as having found nothing"
+        )
+
+
+class UnrecordedError(InputError):
+    """Raised for a search whose results the log lacks.
+
+    errors='skip' does not skip it: leaving out all traces of this kind would change every measure silently.
+    """
+
+
+def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
+    """Read the outcome of a call. Results count even if the log says that the call failed."""
+    outcome = None
+    for output in (call.output, call.spare):
+        if output is not UNANSWERED and (outcome is None or outcome.status == "unparsed"):
+            outcome = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+    if call.failed and not (outcome and outcome.results):
+        return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
+    return outcome or Outcome("unrecorded")
+
+
+def _count_skipped(call: ToolCall | SearchCall, summary: Summary) -> None:
+    """Count a call that is not a search, and note whether its answer looks like a list of results all the same."""
+    summary.skipped_tools[call.tool] += 1
+    # A call that its format decides on is not a question of its tool's name.
+    if isinstance(call, ToolCall) and call.is_search is None and looks_like_results(call.output, call.at):
+        summary.lookalikes[call.tool] += 1
+
+
+class _CostMeter:
+    """Sums up the costs of a turn, step by step.
+
+    An iteration costs what was spent since the one before it, up to the end of its own step. `rest` is what was spent
+    after the last iteration, on the answer.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self.iterations: list[Usage] = []
+        self.rest = Usage()
+        self._clock = _parse_time(turn.time)
+
+    def add(self, step: Step) -> None:
+        """Add what a step cost. Without a duration, it lasted from the time of the step before to its own."""
+        self._spend(step.usage)
+        time = _parse_time(step.time)
+        if time is None:
+            return
+        if self._clock is not None and time >= self._clock and (step.usage is None or step.usage.seconds is None):
+            self._spend(Usage(seconds=(time - self._clock).total_seconds()))
+        self._clock = time
+
+    def _spend(self, usage: Usage | None) -> None:
+        self.rest = add_usages(self.rest, usage) or self.rest
+
+    def end_iterations(self, count: int) -> None:
+        """End this number of iterations: the first costs all, as the others were made in the same step."""
+        if count:
+            free = Usage(*(None if getattr(self.rest, name) is None else 0 for name in Usage.__struct_fields__))
+            self.iterations += [self.rest, *[free] * (count - 1)]
+            self.rest = Usage()
+
+
+def _parse_time(text: str | None) -> datetime | None:
+    """Return a time of ISO 8601; one without a zone is taken as UTC, as only differences matter. None if it is not one."""
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

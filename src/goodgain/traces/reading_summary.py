@@ -1,0 +1,285 @@
+"""The counts of a reading: traces, turns, steps, searches by tool, results, and what could not be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from goodgain.errors import notice
+from goodgain.traces.tools import describe_tool, is_known_tool
+
+#: Errors that a notice quotes, ids of queries and names that it lists; the others are counted.
+_MAX_ERRORS_SHOWN, _MAX_IDS_SHOWN, _MAX_NAMES_SHOWN = 5, 10, 20
+#: Kinds of items not understood that are counted apart: hostile input may invent kinds without end.
+_MAX_KINDS = 10_000
+
+
+class RunName(NamedTuple):
+    """The run that a query belongs to: its system, and which of several runs of the system it is."""
+
+    system: str | None = None
+    replicate: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The run in one word, as `--system` takes it: `agent`, or `agent-2` for its second run."""
+        return "-".join(part for part in self if part)
+
+
+class Summary(msgspec.Struct):
+    """The counts of one reading. Searches, tools, results and statuses are counted in the turns used.
+
+    `str(summary)` lists them in words.
+    """
+
+    files: int = 0
+    traces: int = 0
+    formats: Counter[str] = msgspec.field(default_factory=Counter)
+    turns_read: int = 0
+    turns_used: int = 0
+    steps: int = 0
+    iterations: int = 0
+    searches: Counter[str] = msgspec.field(default_factory=Counter)
+    skipped_tools: Counter[str] = msgspec.field(default_factory=Counter)
+    systems: Counter[RunName] = msgspec.field(default_factory=Counter)
+    results: int = 0
+    empty: int = 0
+    failed: int = 0
+    unparsed: int = 0
+    unrecorded: int = 0
+    without_search: int = 0
+    lookalikes: Counter[str] = msgspec.field(default_factory=Counter)
+    searches_elsewhere: int = 0
+    searched_elsewhere: int = 0
+    passed_over: int = 0
+    other_roots: int = 0
+    first_other_root: str = ""
+    unknown: Counter[str] = msgspec.field(default_factory=Counter)
+    first_unknown: str = ""
+    costs_read: int = 0
+    costs_known: int = 0
+    blank: int = 0
+    first_blank: str = ""
+    unread: int = 0
+    searches_with_unread: int = 0
+    first_unread: str = ""
+    unparsed_queries: int = 0
+    unparsed_iterations: int = 0
+    calls_as_iterations: Counter[str] = msgspec.field(default_factory=Counter)
+    errors: int = 0
+    first_errors: list[str] = msgspec.field(default_factory=list)
+    choices: list[str] = msgspec.field(default_factory=list)
+    joined_runs: str = ""
+    joined_by_id: int = 0
+    joined_by_question: int = 0
+    joined_to_none: int = 0
+    earlier_by_id: bool = False
+    own_ids: int = 0
+    first_own_id: str = ""
+    unnamed: int = 0
+    first_unnamed: str = ""
+
+    def add(self, other: Summary) -> None:
+        """Add the counts of another reading."""
+        for name in self.__struct_fields__:
+            mine, others = getattr(self, name), getattr(other, name)
+            if isinstance(mine, Counter):
+                mine.update(others)
+            elif isinstance(mine, (str, bool)):
+                setattr(self, name, mine or others)
+            elif name == "first_errors":
+                mine.extend(others[: _MAX_ERRORS_SHOWN - len(mine)])
+            elif name == "choices":
+                mine.extend(choice for choice in others if choice not in mine)
+            else:
+                setattr(self, name, mine + others)
+
+    def pop_counts(self) -> Summary:
+        """Return the counts so far, and start again from zero."""
+        taken, fresh = msgspec.structs.replace(self), Summary()
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(fresh, name))
+        return taken
+
+    def count_error(self, error: Exception) -> None:
+        """Count a trace or file that was passed over because of an error."""
+        self.errors += 1
+        if len(self.first_errors) < _MAX_ERRORS_SHOWN:
+            self.first_errors.append(str(error))
+
+    def count_unknown(self, what: str, at: str = "") -> None:
+        """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
+        self.first_unknown = self.first_unknown or at
+        if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
+            self.unknown[what[:200]] += 1
+
+    def count_other_root(self, name: str, at: str) -> None:
+        """Count a root span without a span of a known kind; `at` is its place."""
+        self.other_roots += 1
+        self.first_other_root = self.first_other_root or f"{name[:40]!r} at {at}"
+
+    def count_unread(self, number: int, at: str) -> None:
+        """Count what looks like results in the output of one search, and was not read; `at` is the search's place."""
+        if number:
+            self.unread += number
+            self.searches_with_unread += 1
+            self.first_unread = self.first_unread or at
+
+    def count_unnamed(self, query_id: str) -> None:
+        """Count a query that the table `query_ids=` does not name."""
+        self.unnamed += 1
+        if self.unnamed <= _MAX_IDS_SHOWN:
+            self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id}"
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.traces} traces in {self.files} files, {self.turns_read} turns read, {self.turns_used} used",
+            f"{self.steps} steps, {self.iterations} iterations (searches)",
+            f"{sum(self.searches.values())} searches; tools by name:",
+            *self._describe_tools(),
+            f"{self.results} results; searches that found nothing {self.empty}, failed {self.failed}, "
+            f"could not be read {self.unparsed}, were not recorded {self.unrecorded}",
+        ]
+        if self.formats:
+            lines.insert(1, f"traces by format: {_format_counts(self.formats)}")
+        if any(name.label for name in self.systems):
+            by_label = Counter({name.label: count for name, count in self.systems.items()})
+            lines.append(f"queries by system: {_format_counts(by_label)}")
+        if self.joined_runs:
+            by_id = " (--earlier-queries FILE joins by question too)" if self.earlier_by_id else ""
+            lines.append(
+                f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
+                f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
+            )
+        if self.unnamed:
+            lines.append(f"queries that query_ids= does not name: {self.unnamed}")
+        if self.searches_elsewhere:
+            lines.append(self._describe_elsewhere())
+        if self.without_search:
+            lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
+        if self.passed_over:
+            lines.append(f"{self.passed_over} exchanges with other endpoints passed over")
+        if self.other_roots:
+            lines.append(f"{self.other_roots} root spans with no span of a known kind passed over")
+        if self.unknown:
+            lines.append(f"not understood: {_format_counts(self.unknown)}")
+        if self.errors:
+            lines.append(f"{self.errors} traces or files left out because of errors")
+        return "\n".join([*lines, *self.choices])
+
+    def _describe_tools(self) -> list[str]:
+        """Return a line for each tool: how often it was called, and whether it counts as a search."""
+        lines = []
+        for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
+            for name, count in counts.most_common():
+                line = f"  {name or 'without a name'} {count}: {describe_tool(name, counted=counted)}"
+                looking = 0 if counted else self.lookalikes[name]
+                lines.append(line + (f"; {looking} of its answers look like lists of results" if looking else ""))
+        return lines or ["  none"]
+
+    def _describe_elsewhere(self) -> str:
+        """Return how many searches stand in the turns that are queries."""
+        used = sum(self.searches.values())
+        which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
+        earlier = f"; queries that searched in earlier turns only: {self.searched_elsewhere}"
+        return (
+            f"{used} of {used + self.searches_elsewhere} searches stand in {which}; turns='all' counts the others"
+            f"{earlier if self.searched_elsewhere else ''}"
+        )
+
+    def give_notices(self) -> None:
+        """Give a notice for each count that changes what the numbers mean."""
+        for text in [*self._find_odd_ids(), *self._find_overlooked(), *self._find_unread()]:
+            notice(text)
+
+    def _find_odd_ids(self) -> Iterator[str]:
+        """Yield a notice for ids that are not the ones that the caller may expect."""
+        if self.own_ids:
+            yield (
+                f"query_id= (--query-id) was not used where logs have query ids of their own: {self.own_ids}, such as "
+                f"{self.first_own_id!r}. Give other ids with query_ids= (--query-ids)."
+            )
+        if self.unnamed:
+            more = ", ..." if self.unnamed > _MAX_IDS_SHOWN else ""
+            yield (
+                f"query_ids= (--query-ids) does not name all queries; {self.unnamed} keep their ids: {self.first_unnamed}{more}. "
+                "Add them to the table."
+            )
+        if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
+            yield (
+                f"the {self.joined_runs} share no query: neither ids nor questions are the same. Name the queries that are "
+                "the same with query_ids= (--query-ids)."
+            )
+
+    def _find_overlooked(self) -> Iterator[str]:
+        """Yield a notice for searches that may be overlooked, or grouped other than the agent made them."""
+        for name, count in self.calls_as_iterations.items():
+            yield (
+                f"{name} does not record which calls belong to one step of the agent: each of {count} searches was "
+                "counted as an iteration of its own; say iteration='call' to agree, iteration='step' to group them"
+            )
+        if self.unknown:
+            yield (
+                f"{sum(self.unknown.values())} items in the traces are not understood and were passed over: "
+                f"{_format_counts(self.unknown)}; the first at {self.first_unknown}; if searches are among them, they are "
+                "missing"
+            )
+        if self.other_roots:
+            yield (
+                f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
+                f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
+            )
+        if self.searched_elsewhere:
+            yield (
+                f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
+                "turn of each trace that searched"
+            )
+        missed = [
+            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})"
+            for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN)
+            if not is_known_tool(name)
+        ]
+        if missed and not any(choice.startswith("tools=") for choice in self.choices):
+            yield (
+                f"the answers of tools that do not count as searches look like lists of results: {', '.join(missed)}; "
+                "if one is a search, name all search tools with tools="
+            )
+
+    def _find_unread(self) -> Iterator[str]:
+        """Yield a notice for costs and results that are not in the log or could not be read, and for traces left out."""
+        if self.costs_read and not self.costs_known:
+            yield (
+                "the traces have no tokens, seconds or prices where their format keeps them: all costs are null; docs/traces "
+                "says which formats have them"
+            )
+        if self.unread:
+            yield (
+                f"{self.searches_with_unread} searches have {self.unread} objects or addresses in their output that look "
+                f"like results and stand in no list that was read, the first at {self.first_unread}: they are not among the "
+                "results; read such output with parse= if they belong there"
+            )
+        if self.blank:
+            yield (
+                f"{self.blank} searches have an empty text in place of their results, the first at {self.first_blank}: "
+                "what they returned is not in the log, and they stand as searches without results; "
+                "say unrecorded='empty' to agree, 'skip' to leave their iterations out"
+            )
+        if self.unparsed:
+            yield (
+                f"{self.unparsed} searches have output that could not be read and stand as searches without results: "
+                f"{self.unparsed_iterations} iterations of {self.unparsed_queries} queries; "
+                "read them with parse=, or say with tools= which tools search"
+            )
+        if self.errors:
+            more = f" (and {self.errors - len(self.first_errors)} more)" if self.errors > len(self.first_errors) else ""
+            yield f"{self.errors} traces or files were left out: {' | '.join(self.first_errors)}{more}"
+
+
+def _format_counts(counts: Counter[str]) -> str:
+    shown = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(_MAX_NAMES_SHOWN)]
+    if len(counts) > len(shown):
+        shown.append(f"and {len(counts) - len(shown)} more")
+    return ", ".join(shown) or "none"

@@ -1,0 +1,204 @@
+"""Blocks of labelled lines: `Title: ...`, `URL: ...`, `Content: ...`."""
+
+from __future__ import annotations
+
+import re
+
+from goodgain.traces.model import Result
+from goodgain.traces.tool_outputs.layouts.list_lines import Layout, is_heading
+from goodgain.traces.tool_outputs.result_objects import normalise_key, read_object
+
+_LABEL = re.compile(
+    r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
+)
+#: The labels, as the keys an object would have.
+_LABELS = {
+    **dict.fromkeys(("title", "name", "headline"), "title"),
+    **dict.fromkeys(("url", "link", "href", "uri", "urlsource", "sourceurl"), "url"),
+    **dict.fromkeys(("content", "snippet", "text", "summary", "description", "body", "abstract"), "snippet"),
+    **dict.fromkeys(("id", "docid", "documentid", "docno", "pmid"), "doc_id"),
+    **dict.fromkeys(("date", "published", "publisheddate", "datepublished"), "published"),
+    **dict.fromkeys(("author", "authors"), "author"),
+    **{name: name for name in ("score", "source", "metadata", "highlights", "copyrightinformation")},
+}
+_RULE = re.compile(r"\s*-{3,}\s*")
+#: Where the list of Tavily's MCP server begins, and where the pictures follow.
+_TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
+_JINA_LINE = re.compile(r"\[(?P<n>\d{1,4})\] (?P<label>[A-Z][A-Za-z ]{0,24}): ?(?P<value>.*)")
+_JINA_LABELS = {
+    "Title": "title",
+    "URL Source": "url",
+    "Description": "snippet",
+    "Published Time": "published",
+    "Date": "published",
+}
+
+_Block = dict[str, list[str]]
+
+
+def _read_labelled(text: str) -> list[Result] | None:
+    """Read blocks; a new one begins where the first label comes again, also within a text that has such a line.
+
+    All lines below the last label of a block belong to it, also those with a colon, as pages have such lines.
+    """
+    blocks: list[_Block] = []
+    first = ""
+    for line in text.strip().splitlines():
+        name, value = _split_label(line)
+        if not name:
+            if blocks:
+                next(reversed(blocks[-1].values())).append(line)
+            elif not is_heading(line):
+                return None
+            continue
+        first = first or name
+        if not blocks or (name == first and len(blocks[-1]) > 1):
+            blocks.append({})
+        _add_line(blocks[-1], name, value, line)
+    return _make_results(blocks)
+
+
+def _read_ruled(text: str) -> list[Result] | None:
+    """Read blocks between rules (`---`): a rule parts two of them only if the first label of all stands below it."""
+    blocks: list[_Block] = []
+    first, after_rule = "", True
+    for line in text.strip().splitlines():
+        if _RULE.fullmatch(line):
+            after_rule = True
+            continue
+        if after_rule and not line.strip():
+            continue
+        name, value = _split_label(line)
+        if after_rule and name and name == (first or name):
+            first = name
+            blocks.append({})
+        elif not blocks:
+            if not is_heading(line):
+                return None
+            continue
+        after_rule = False
+        if name:
+            _add_line(blocks[-1], name, value, line)
+        else:
+            next(reversed(blocks[-1].values())).append(line)
+    ruled = _make_results(blocks) if len(blocks) > 1 else None
+    every = _read_labelled(text) if ruled else None
+    # Where each line with the first label begins a block with an address, a rule is a line of some page.
+    return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
+
+
+def _split_label(line: str) -> tuple[str, str]:
+    """Return the key that a line's label stands for, and what follows it; an empty key where it has no known label."""
+    found = _LABEL.match(line)
+    name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
+    return (name, found["value"]) if found and name else ("", line)
+
+
+def _add_line(block: _Block, name: str, value: str, line: str) -> None:
+    if name in block:
+        next(reversed(block.values())).append(line)
+    else:
+        block[name] = [value]
+
+
+def _make_results(blocks: list[_Block]) -> list[Result] | None:
+    """Make a result of each block; None if one of them has neither an address nor a title with a text."""
+    if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
+        return None
+    objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
+    results = [read_object(item, rank, "text") for rank, item in enumerate(objects, start=1)]
+    found = [result for result in results if result is not None]
+    return found if found and len(found) == len(results) else None
+
+
+def _read_tavily(text: str) -> list[Result] | None:
+    """Read what follows `Detailed Results:`, without the pictures at the end."""
+    before, mark, after = text.partition(_TAVILY_LIST)
+    if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
+        return None
+    if pictures := _TAVILY_PICTURES.search(after):
+        after = after[: pictures.start()]
+    return _read_labelled(after)
+
+
+def _read_wikipedia(text: str) -> list[Result] | None:
+    """Read `Page: t` with `Summary: s` on the next line, parted by blank lines."""
+    blocks: list[_Block] = []
+    lines = text.strip().splitlines()
+    for index, line in enumerate(lines):
+        follows = lines[index + 1] if index + 1 < len(lines) else ""
+        if line.startswith("Page: ") and follows.startswith("Summary:") and (not index or not lines[index - 1].strip()):
+            blocks.append({"title": [line.removeprefix("Page: ")], "snippet": []})
+        elif not blocks:
+            return None
+        else:
+            is_first = not blocks[-1]["snippet"]
+            blocks[-1]["snippet"].append(line.removeprefix("Summary:").lstrip() if is_first else line)
+    return _make_results(blocks)
+
+
+def _read_jina(text: str) -> list[Result] | None:
+    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below; counted from 0 or 1."""
+    blocks: list[_Block] = []
+    start = 1
+    page: list[str] = []
+    for line in text.strip().splitlines():
+        found = _JINA_LINE.match(line)
+        number = int(found["n"]) if found else -1
+        if found and not blocks and number in (0, 1):
+            start = number
+        if found and found["label"] == "Title" and number == len(blocks) + start:
+            blocks.append({"title": [found["value"]]})
+            page = blocks[-1]["content"] = []
+        elif not blocks:
+            return None
+        elif found and number == len(blocks) + start - 1 and found["label"] in _JINA_LABELS:
+            page = blocks[-1].setdefault(_JINA_LABELS[found["label"]], [])
+            page.append(found["value"])
+            page = blocks[-1]["content"]
+        else:
+            page.append(line)
+    for block in blocks:
+        content = block.pop("content")
+        if any(line.strip() for line in content):
+            block["snippet"] = [*block.get("snippet", []), *content]
+    return _make_results(blocks)
+
+
+LABELLED = Layout(
+    "labelled blocks",
+    "arXiv and PubMed of LangChain (`Published:`, `PMID:` first), agents' own tools",
+    "Title: On dunes\nURL: https://a.example/1\nContent: Sand that moves.\n\n"
+    "Title: On lakes\nURL: https://b.example/2\nContent: Water that stays.",
+    _read_labelled,
+)
+RULED = Layout(
+    "labelled blocks between rules",
+    "Exa's MCP server",
+    "Title: On dunes\nURL: https://a.example/1\nHighlights:\nSand that moves.\n\n---\n\n"
+    "Title: On lakes\nURL: https://b.example/2\nHighlights:\nWater that stays.",
+    _read_ruled,
+)
+TAVILY = Layout(
+    "labelled blocks below an answer",
+    "Tavily's MCP server",
+    "Answer: Sand, water.\nDetailed Results:\n\n"
+    "Title: On dunes\nURL: https://a.example/1\nContent: Sand that moves.\n\n"
+    "Title: On lakes\nURL: https://b.example/2\nContent: Water that stays.",
+    _read_tavily,
+    has_other_links=True,
+)
+WIKIPEDIA = Layout(
+    "pages with a summary",
+    "Wikipedia of LangChain",
+    "Page: On dunes\nSummary: Sand that moves.\n\nPage: On lakes\nSummary: Water that stays.",
+    _read_wikipedia,
+)
+JINA = Layout(
+    "blocks whose labels are numbered",
+    "Jina's search, also imitations that count from 0",
+    "[1] Title: On dunes\n[1] URL Source: https://a.example/1\n[1] Description: Sand that moves.\n\n"
+    "[2] Title: On lakes\n[2] URL Source: https://b.example/2\n[2] Description: Water that stays.",
+    _read_jina,
+    has_other_links=True,
+)

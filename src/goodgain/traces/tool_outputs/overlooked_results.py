@@ -1,0 +1,165 @@
+"""Finds what looks like a search or its results among what was not read, so that none are lost without a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.traces.model import Result
+from goodgain.traces.tool_outputs.layouts.list_lines import find_address, split_number
+from goodgain.traces.tool_outputs.result_objects import Object, make_key_plan, normalise_key
+from goodgain.traces.tool_outputs.service_answers import PICTURE_LISTS
+from goodgain.traces.tools import is_search_tool
+
+#: Keys of objects that have addresses and titles and are known not to be results.
+_NO_RESULTS = {
+    *PICTURE_LISTS,
+    *("answerbox", "knowledgegraph", "peoplealsoask", "relatedquestions", "relatedsearches", "faq", "infobox"),
+    *("infoboxes", "sitelinks", "deeplinks", "deepresults", "breadcrumbs", "citedby"),
+    *("authors", "author", "profile", "profiles", "facets", "filters", "aggregations", "categories", "tags"),
+    *("thumbnail", "thumbnails", "favicon", "embedding", "embeddings", "vector", "values", "usage", "rankings"),
+}
+#: Fields of logs that count, describe or cite, or in which programs keep notes of their own.
+_NOTES = {"metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations", "tools", "toolchoice"}
+#: Keys under which a call names its tool, and keys of its query.
+_TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}
+_QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
+#: What the types of calls and of their answers have in common: `server_tool_use`, `function_call_output`.
+_CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
+#: Longer texts are not names.
+_LONGEST_NAME = 200
+#: Values nested deeper are not looked at.
+_MAX_DEPTH = 8
+_URL = re.compile(r"https?://[^\s<>\"']+")
+#: Signs that end a sentence or a bracket rather than an address.
+_AFTER_URL = ").,;:]*"
+#: The form of a line with an address that is not a Markdown link.
+_BARE = "bare"
+
+
+def looks_like_search(key: str, value: Any) -> bool:
+    """Return whether a field of a log that its format does not read looks like a search.
+
+    It does if an object in it names a search tool, has a query or answers a call, if a key is the name of a search tool,
+    or if results are in it.
+    """
+    if normalise_key(key) in _NOTES or not isinstance(value, (list, dict)):
+        return False
+    field = {key: value}
+    if any(True for _ in find_overlooked_objects(field, [])):
+        return True
+    return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(field, _MAX_DEPTH))
+
+
+def is_content(key: str, value: Any) -> bool:
+    """Return whether a field may be the content of an item whose own content is missing: it has text in it."""
+    if isinstance(value, str):
+        return len(value.split()) > 2 or bool(value and make_key_plan((key,)).snippet)
+    objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
+    return normalise_key(key) not in _NOTES and any(isinstance(text, str) for item in objects for text in item.values())
+
+
+def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[tuple[Object, bool]]:
+    """Yield the objects in a value, and whether they stand in a list."""
+    if isinstance(value, dict):
+        yield value, in_list
+    if depth and isinstance(value, (list, dict)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _find_objects(inner, depth - 1, in_list=isinstance(value, list))
+
+
+def _is_call(item: Object, *, in_list: bool) -> bool:
+    """Return whether an object has the name of a search tool as a key or, in a list, is a call, its query or its answer."""
+    for key, value in item.items():
+        if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
+            continue
+        name = normalise_key(key) if in_list else ""
+        if is_search_tool(key) or name in _QUERY_KEYS or name.endswith(("callid", "tooluseid")):
+            return True
+        word = value if name in _TOOL_KEYS and isinstance(value, str) and len(value) <= _LONGEST_NAME else ""
+        if word and (is_search_tool(word) or _CALL_TYPE.search(word)):
+            return True
+    return False
+
+
+def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
+    """Yield the addresses or ids of objects inside an object that look like results, outside the values that were read.
+
+    An object looks like one if it has a URL and a title or text or, in a list, an id and a title or text. In a result
+    itself only lists are looked at (`lists_only`): its other inner objects say more of the same document.
+    """
+    kinds = list if lists_only else (list, dict)
+    skipped = set(map(id, read))
+    for key, value in item.items():
+        if isinstance(value, kinds) and value and normalise_key(key) not in _NO_RESULTS:
+            yield from _find_addresses(value, skipped, _MAX_DEPTH, in_list=False)
+
+
+def _find_addresses(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> Iterator[str]:
+    if id(value) in skipped or depth < 0:
+        return
+    if isinstance(value, list):
+        for member in value:
+            if isinstance(member, (list, dict)):
+                yield from _find_addresses(member, skipped, depth - 1, in_list=True)
+    elif address := _find_address(value, in_list=in_list):
+        yield address
+    else:
+        for key, inner in value.items():
+            if isinstance(inner, (list, dict)) and inner and normalise_key(key) not in _NO_RESULTS:
+                yield from _find_addresses(inner, skipped, depth - 1, in_list=False)
+
+
+def _find_address(item: Object, *, in_list: bool) -> str | None:
+    plan = make_key_plan(tuple(item))
+    if not any(isinstance(item[key], str) and item[key].strip() for key in plan.title + plan.snippet):
+        return None
+    for key in plan.url + (plan.doc_id if in_list else ()):
+        if isinstance(value := item[key], (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value).strip()
+    return None
+
+
+def find_overlooked_addresses(text: str, results: list[Result]) -> Iterator[str]:
+    """Yield the addresses in a text that no result covers.
+
+    These are the addresses that no result holds and that stand in a line without a result's own address; and those that
+    stand alone on a line, as a further result would, also within a snippet: Markdown links only if results stand on lines
+    of the same form, as pages have many. Other addresses in snippets are links of pages.
+    """
+    if "://" not in text:
+        return
+    addresses = {name for result in results for name in (result.url, result.doc_id) if name}
+    covered = set(addresses)
+    for result in results:
+        for part in (result.snippet, result.title, *(value for _, value in result.fields)):
+            if part and "://" in part:
+                covered.update(map(_strip_sentence, _URL.findall(part)))
+    lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
+    forms: set[str] | None = None
+    for line, found in lines:
+        if any(url in addresses or url[:-1] in addresses or _strip_sentence(url) in addresses for url in found):
+            continue  # a line of a result
+        form, address = _split_form(line)
+        if address is not None and form != _BARE and forms is None:
+            forms = {form for form, address in (_split_form(line) for line, _ in lines) if address in addresses}
+        if address is not None and (form == _BARE or (forms and form in forms)):
+            if address not in addresses:
+                yield address
+        else:
+            yield from (url for url in map(_strip_sentence, found) if url not in covered)
+
+
+def _split_form(line: str) -> tuple[str, str | None]:
+    """Return the form of a line that holds an address and nothing else, and the address: None for another line."""
+    number, text = split_number(line)
+    address = find_address(text)
+    if address is None or not text.startswith("["):
+        return _BARE, address
+    return line.lstrip()[:1] if number is None else "number", address
+
+
+def _strip_sentence(url: str) -> str:
+    """Return an address without the signs that end a sentence or a bracket."""
+    return url.rstrip(_AFTER_URL)

@@ -1,0 +1,289 @@
+"""Reads an object in a tool's output as a Result: the meaning of its keys, and its values.
+
+Keys are compared without case and signs: `docId`, `doc_id` and `DocID` are one name. How an object is to be read is
+decided once for each set of keys, as all results of a tool have the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from goodgain.dedup.document_types import PARENT, SYNONYMS, TYPES, snake_case
+from goodgain.traces.expected_values import as_number, expect_id, unexpected_value
+from goodgain.traces.model import Pairs, Result
+
+Object = dict[str, Any]
+
+#: The names that keys have for each field of a Result, the best first.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "doc_id": ("docid", "docno", "documentid", "corpusid", "id"),
+    "url": ("url", "link", "href", "uri", "weburl", "pageurl", "sourceurl"),
+    "title": ("title", "name", "headline", "heading", "pagetitle", "documenttitle"),
+    "snippet": (
+        *("snippet", "pagecontent", "content", "text", "passage", "contents", "body", "description", "summary"),
+        *("excerpt", "abstract", "extract", "citedtext", "snippets", "highlights", "rawcontent", "document"),
+    ),
+    "score": ("score", "relevancescore", "similarity", "relevance", "searchscore", "rerankscore", "rankingscore"),
+    "type": ("type", "doctype", "documenttype", "entitytype", "kind"),
+}
+#: Keys of inner objects that hold more of the same result.
+_CONTAINERS = (
+    *("metadata", "meta", "source", "document", "doc", "node", "payload", "attributes", "kwargs"),
+    *("item", "web"),
+)
+#: Values of `type` that name the format of the object, not the type of the document.
+_NOT_DOCUMENT_TYPES = {
+    *("document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation", "constructor"),
+    *("organic", "text_node", "resource", "resource_link"),
+}
+#: The field `published`, by its synonyms in the table of document types and two more that search tools write. All
+#: other fields keep the names that the tool gave them; deduplication knows their synonyms.
+_FIELD_NAMES = dict.fromkeys(("published_at", "publish_date"), "published") | {
+    name: meaning for name, meaning in SYNONYMS.items() if meaning == "published"
+}
+#: Ids of documents whose names do not end in `_id`. A passage's parent is a field.
+_IDS = {name for row in TYPES.values() if row is not PARENT for name in row.item_ids if not name.endswith("_id")}
+#: Fields that say nothing about the document, or are far too long to keep.
+_DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
+#: Longer fields are texts, not facts about the document, and would only fill the frame.
+_MAX_FIELD_LENGTH = 1000
+#: Objects nested deeper are not looked at; search APIs nest as in `hit._source.metadata`.
+_MAX_DEPTH = 4
+#: What a title may begin with that needs a second look: nothing at all, or a quote that is to be stripped.
+_QUOTES = ("", '"', "'")
+_WEB = ("http://", "https://")
+#: The header that Markdown pages begin with; of more than 20 lines it is a table or a rule, not a header.
+_FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
+_SIGNS = re.compile(r"[^a-z0-9]+")
+
+
+def normalise_key(key: str) -> str:
+    """Return a key as the tables above spell it: in lower case, letters and digits only."""
+    return _SIGNS.sub("", key.lower())
+
+
+@lru_cache(maxsize=1024)
+def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return each key of an object with its name as the tables above spell it."""
+    return tuple((key, normalise_key(key)) for key in keys)
+
+
+def _field_name(key: str) -> str:
+    """Return a key as the name of a field: `FileId`, `fileId`, `file id` -> `file_id`."""
+    return snake_case(key, separators=_SIGNS)
+
+
+class KeyPlan(NamedTuple):
+    """How to read objects with one set of keys.
+
+    Attributes:
+        doc_id, url, title, snippet, score, type: the keys that hold this field, the best first.
+        containers: keys that hold more of the result in an inner object.
+        sources: keys that hold a URL, or the name of a source.
+        others: all other keys, with the name of the field and whether it is an id.
+        simple: the one key, or None, of doc_id, url, title, snippet and score; None if a field has several keys or
+            there is more to read. Most tools write simple objects, which are read on a short way.
+    """
+
+    doc_id: tuple[str, ...]
+    url: tuple[str, ...]
+    title: tuple[str, ...]
+    snippet: tuple[str, ...]
+    score: tuple[str, ...]
+    type: tuple[str, ...]
+    containers: tuple[str, ...]
+    sources: tuple[str, ...]
+    others: tuple[tuple[str, str, bool], ...]
+    simple: tuple[str | None, ...] | None
+
+
+@lru_cache(maxsize=1024)
+def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
+    """Decide how to read objects with these keys."""
+    by_name: dict[str, list[str]] = {}
+    for key, name in normalise_keys(keys):
+        by_name.setdefault(name, []).append(key)
+
+    def find(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(key for name in names for key in by_name.get(name, ()))
+
+    fields = {field: find(names) for field, names in _FIELDS.items()}
+    containers, sources = find(_CONTAINERS), find(("source",))
+    read = {key for keys_of_field in (*fields.values(), containers) for key in keys_of_field}
+    others = tuple(
+        (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
+        for key in keys
+        if key not in read and (name := _field_name(key)) and name not in _DROPPED
+    )
+    of_simple = [fields[field] for field in ("doc_id", "url", "title", "snippet", "score")]
+    is_simple = not (others or fields["type"] or containers) and all(len(found) < 2 for found in of_simple)
+    simple = tuple(found[0] if found else None for found in of_simple) if is_simple else None
+    return KeyPlan(**fields, containers=containers, sources=sources, others=others, simple=simple)
+
+
+def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
+    """Return the results that objects describe, ranked in their order; None if one of them does not describe a result.
+
+    Simple objects, nearly all, are read in this loop without a call of `read_object`: reading spends most of its time
+    here.
+
+    Raises:
+        InputError: an id or URL is neither text nor a number.
+    """
+    results: list[Result] = []
+    add = results.append
+    last: tuple[str, ...] | None = None
+    simple: tuple[str | None, ...] | None = None
+    for_id = for_url = for_title = for_snippet = for_score = None
+    for rank, item in enumerate(items, start=1):
+        keys = tuple(item)
+        if keys != last:
+            last, simple = keys, make_key_plan(keys).simple
+            if simple is not None:
+                for_id, for_url, for_title, for_snippet, for_score = simple
+        if simple is not None and for_id and for_title and for_snippet:
+            doc_id, title, snippet = item[for_id], item[for_title], item[for_snippet]
+            url = item[for_url] if for_url else ""
+            score = item[for_score] if for_score else None
+            if (
+                type(doc_id) is type(title) is type(snippet) is type(url) is str
+                and doc_id
+                and snippet
+                and title[:1] not in _QUOTES
+                and not snippet.startswith("http")
+                and not (url and doc_id.startswith("http"))
+                and (score is None or (type(score) is float and math.isfinite(score)))
+            ):
+                add(Result(rank, doc_id, (), url.strip() or None, title, snippet, score, doc_type))
+                continue
+        found = read_object(item, rank, at, doc_type)
+        if found is None:
+            return None
+        add(found)
+    return tuple(results)
+
+
+def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
+    """Return the result that an object describes; None if it has neither id, URL, title nor text.
+
+    The outer object comes first: what an object inside it says too is read only where the outer one lacks it.
+
+    Raises:
+        InputError: the id or URL is neither text nor a number.
+    """
+    doc_id = url = title = snippet = score = kind = None
+    ids: Pairs = ()
+    fields: Pairs = ()
+    todo = [item]
+    for _ in range(_MAX_DEPTH):
+        inner: list[Object] = []
+        for part in todo:
+            plan = make_key_plan(tuple(part))
+            doc_id = doc_id or _read_first(part, plan.doc_id, expect_id, at)
+            url = url or _read_first(part, plan.url, _read_url, at) or _read_first(part, plan.sources, _read_source)
+            title = title or _read_first(part, plan.title, join_texts)
+            snippet = snippet or _read_first(part, plan.snippet, _read_snippet)
+            score = _read_first(part, plan.score, as_number) if score is None else score
+            kind = kind or _read_first(part, plan.type, _read_type)
+            if plan.others:
+                new_ids, new_fields = _read_others(part, plan.others)
+                ids, fields = ids + new_ids, fields + new_fields
+            inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
+        todo = inner
+        if not todo:
+            break
+    if doc_id is None and url is None and title is None and snippet is None:
+        return None
+    if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
+        doc_id = None  # Exa repeats the address, Bing gives the place of the result in its answer
+    if title is None and snippet is not None and snippet.startswith("---\n"):
+        title, fields = _read_front_matter(snippet, fields)
+    if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
+        title = title[1:-1]
+    return Result(rank, doc_id, ids, url, title, snippet, score, doc_type or kind, fields)
+
+
+def has_identity(item: Object) -> bool:
+    """Return whether an object outside a list is surely a result: it has an id or a URL, and a title or text."""
+    plan = make_key_plan(tuple(item))
+    named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
+    return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
+
+
+def join_texts(value: Any) -> str | None:
+    """Return the text of a text, a number, or a list of texts and text parts, joined by line feeds; else None."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list):
+        texts = [part.get("text") if isinstance(part, dict) else part for part in value]
+        return "\n".join(text for text in texts if isinstance(text, str)) or None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def _read_first(part: Object, keys: tuple[str, ...], read: Callable[..., Any], *at: str) -> Any:
+    """Return what the first of some keys holds that can be read."""
+    for key in keys:
+        value = part[key]
+        if value is not None and (found := read(value, *at)) is not None:
+            return found
+    return None
+
+
+def _read_url(value: Any, at: str) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, (list, dict)):
+        return None  # a thumbnail, a list of links: not this document's address
+    raise unexpected_value(at, "a URL as text", value)
+
+
+def _read_source(value: Any) -> str | None:
+    """Return an address; a site's name is a field."""
+    return value if isinstance(value, str) and value.startswith(_WEB) else None
+
+
+def _read_snippet(value: Any) -> str | None:
+    text = join_texts(value)
+    if text is None or (len(text) < 2048 and text.startswith(_WEB) and " " not in text):
+        return None  # a bare address under `document` or `content` is not the document's text
+    return text
+
+
+def _read_type(value: Any) -> str | None:
+    name = _field_name(value) if isinstance(value, str) else None
+    return None if not name or name in _NOT_DOCUMENT_TYPES else name
+
+
+def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
+    """Return the other texts and numbers of an object: domain-specific ids, and fields."""
+    ids: list[tuple[str, str]] = []
+    fields: list[tuple[str, str]] = []
+    for key, name, is_id in others:
+        value = part[key]
+        if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+            value = "; ".join(value)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
+            continue
+        text = value if isinstance(value, str) else str(value)
+        if len(text) <= _MAX_FIELD_LENGTH:
+            (ids if is_id else fields).append((name, text))
+    return tuple(ids), tuple(fields)
+
+
+def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
+    """Return title and fields of a text that opens with `---`, `title: T`, `date: D`, `---`."""
+    title = None
+    if head := _FRONT_MATTER.match(snippet):
+        for line in head["head"].splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "title":
+                title = value.strip() or None
+            elif name.strip() == "date" and value.strip():
+                fields += (("published", value.strip()),)
+    return title, fields

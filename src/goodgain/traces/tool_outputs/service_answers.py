@@ -1,0 +1,267 @@
+"""Where in a service's answer its results stand: in lists under known keys, in columns, keyed by URL, in content parts.
+
+A shape turns a value into a list of objects with keys that `result_objects` knows. Objects that hold a list of results
+under one of many names, as most services give them, need no shape: `find_list` finds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from goodgain.traces.tool_outputs.layouts.list_lines import Layout, is_url
+from goodgain.traces.tool_outputs.result_objects import Object, has_identity, normalise_keys
+
+#: Keys under which an object holds its list of results, the best first.
+LIST_KEYS = (
+    *("results", "documents", "hits", "items", "organic", "organicresults", "searchresults", "webpages", "value"),
+    *("matches", "points", "passages", "chunks", "nodes", "sourcenodes", "rawoutput", "docs", "data", "sources"),
+    *("context", "articles", "papers", "output", "result", "response", "web", "citations", "content", "returnvalue"),
+)
+#: Of these, the keys whose list holds results whatever else the object has, and even if the list is empty.
+_ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
+#: Keys of lists that stand side by side in one answer and all hold results, as do all keys that end in `results`.
+_PARALLEL_LISTS = _ALWAYS_LISTS | {
+    *("web", "webpages", "news", "videos", "places", "topstories", "discussions", "locations"),
+}
+#: Keys of lists of pictures, which are not documents although the keys end in `results` too.
+PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
+#: Types of content parts, of MCP and of the model vendors.
+_PART_TYPES = {
+    *("text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"),
+}
+_PICTURE_KEYS = {"type", "name", "title", "url", "favicon"}
+#: Chroma's columns, as the keys of a hit.
+_CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "distances": "distance"}
+
+
+def find_list(item: Object) -> Any:
+    """Return what an object wraps: the value of its best key with a list, else of one with an object or text."""
+    names = {name: key for key, name in normalise_keys(tuple(item))}
+    for name in LIST_KEYS:
+        if name in _ALWAYS_LISTS and name in names and isinstance(item[names[name]], list):
+            return item[names[name]]
+    held = [item[names[name]] for name in LIST_KEYS if name in names]
+    for kind in (list, dict, str):
+        for value in held:
+            if isinstance(value, kind) and value:
+                return value
+    return next((value for value in held if isinstance(value, list)), None)
+
+
+def find_parallel_lists(item: Object) -> list[Any]:
+    """Return the lists of results that stand side by side in an answer, or in objects there, in the answer's order.
+
+    Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
+    """
+    found = []
+    for key, name in normalise_keys(tuple(item)):
+        if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
+            value = item[key]
+            inner = _find_inner_list(value) if isinstance(value, dict) else value
+            if isinstance(inner, list) and set(map(type, inner)) <= {dict}:
+                found.append(inner)
+    return found if len(found) < 2 else _leave_out_repeats(found)
+
+
+def _find_inner_list(value: Object) -> Any:
+    names = normalise_keys(tuple(value))
+    return next((value[key] for key, name in names if name in ("results", "value", "places")), None)
+
+
+def _leave_out_repeats(lists: list[Any]) -> list[Any]:
+    """Leave out the lists that an answer repeats under other names."""
+    kept: dict[bytes, Any] = {}
+    for one in lists:
+        kept.setdefault(orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS), one)
+    return list(kept.values())
+
+
+def is_wrapper(item: Object) -> bool:
+    """Return whether an object has a key whose list always holds results."""
+    return any(name in _ALWAYS_LISTS and isinstance(item[key], list) for key, name in normalise_keys(tuple(item)))
+
+
+def are_parts(members: list[Object]) -> bool:
+    """Return whether objects are content parts, rather than results that happen to have a type."""
+    if all(member.keys() <= {"type", "text"} for member in members):
+        return True  # a result has more than a text
+    typed = all(isinstance(member.get("type"), str) and member["type"] in _PART_TYPES for member in members)
+    return typed and not all(map(has_identity, members))
+
+
+def unwrap_langchain(member: Object) -> Object:
+    """Return the fields of an object that langchain.load wrote; another object is returned as it is."""
+    held = member.get("kwargs")
+    return held if member.get("lc") == 1 and isinstance(held, dict) else member
+
+
+def _read_chroma(item: Object) -> list[Any] | None:
+    """Read columns: `ids` beside `documents`, `metadatas`, `distances`; a list in each for each query, or none."""
+    columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
+    rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
+    if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):
+        return rows
+    hits = [_transpose(of_query) for of_query in rows]
+    return None if None in hits else hits
+
+
+def _transpose(columns: Object) -> list[Object] | None:
+    """Return the rows of columns that are of one length."""
+    lists = [*columns.values()]
+    if not all(isinstance(column, list) for column in lists) or len(set(map(len, lists))) > 1:
+        return None
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def _read_weaviate(item: Object) -> list[Any] | None:
+    """Read `data.Get.<Class>`, a list of objects whose id and score stand in `_additional`."""
+    data = item.get("data")
+    found = data.get("Get") if isinstance(data, dict) else None
+    if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
+        return None
+    return [
+        {**_take_additional(hit), **hit} if isinstance(hit, dict) else hit for hits in found.values() for hit in hits
+    ]
+
+
+def _take_additional(hit: Object) -> Object:
+    additional = hit.get("_additional")
+    names = ("id", "score", "certainty", "distance")
+    return {name: additional[name] for name in names if name in additional} if isinstance(additional, dict) else {}
+
+
+def _read_weaviate_objects(item: Object) -> list[Any] | None:
+    """Read `objects`, each with `uuid` and `properties`, as Weaviate's Python client prints them."""
+    hits = item.get("objects")
+    if not isinstance(hits, list) or not all(
+        isinstance(hit, dict) and isinstance(hit.get("properties"), dict) for hit in hits
+    ):
+        return None
+    return [{"id": hit.get("uuid"), **hit["properties"], "metadata": hit.get("metadata")} for hit in hits]
+
+
+def _read_cohere(item: Object) -> list[Any] | None:
+    """Read `documents`, each with `id` and its fields in `data`."""
+    documents = item.get("documents")
+    if not isinstance(documents, list) or not documents:
+        return None
+    if not all(isinstance(one, dict) and isinstance(one.get("data"), dict) for one in documents):
+        return None
+    return [{"id": one.get("id"), "metadata": one["data"]} for one in documents]
+
+
+def _read_url_keys(item: Object) -> list[Any] | None:
+    """Read an object whose keys are all addresses, and whose values are texts or objects."""
+    if "://" not in next(iter(item), "") or not all(map(is_url, item)):
+        return None
+    if not all(isinstance(value, (str, dict)) for value in item.values()):
+        return None
+    return [{"url": url, **(value if isinstance(value, dict) else {"text": value})} for url, value in item.items()]
+
+
+def _read_milvus(hits: list[Object]) -> list[Object] | None:
+    """Read hits with `id`, `distance` and their fields in `entity`."""
+    if not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
+        return None
+    return [{"metadata" if key == "entity" else key: value for key, value in hit.items()} for hit in hits]
+
+
+def _read_openai_files(hits: list[Object]) -> list[Object] | None:
+    """Read hits of OpenAI's vector stores: passages of files, named by `file_id` and `filename`."""
+    if not all("file_id" in hit and "filename" in hit and ("text" in hit or "content" in hit) for hit in hits):
+        return None
+    return [
+        {
+            "doc_id": hit["file_id"], "title": hit["filename"], "text": hit.get("text", hit.get("content")),
+            "score": hit.get("score"), "type": "passage", "file_name": hit["filename"],
+        }
+        for hit in hits
+    ]  # fmt: skip
+
+
+def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
+    """Leave out the pictures among typed results, which have a name and an address, and no text."""
+    kept = [hit for hit in hits if not (hit.get("type") == "image" and "url" in hit and hit.keys() <= _PICTURE_KEYS)]
+    return kept if kept and len(kept) < len(hits) else None
+
+
+#: Objects as a whole, in the order tried.
+OBJECT_SHAPES: tuple[Layout, ...] = (
+    Layout(
+        "columns",
+        "Chroma",
+        '{"ids": [["d1", "d2"]], "documents": [["Sand that moves.", "Water that stays."]], '
+        '"metadatas": [[{"url": "https://a.example/1", "title": "On dunes"}, '
+        '{"url": "https://b.example/2", "title": "On lakes"}]], "distances": [[0.1, 0.2]]}',
+        _read_chroma,
+        key="ids",
+    ),
+    Layout(
+        "classes under data.Get",
+        "Weaviate's GraphQL",
+        '{"data": {"Get": {"Page": ['
+        '{"url": "https://a.example/1", "title": "On dunes", "body": "Sand that moves.", "_additional": {"id": "d1"}}, '
+        '{"url": "https://b.example/2", "title": "On lakes", "body": "Water that stays.", "_additional": {"id": "d2"}}]}}}',
+        _read_weaviate,
+        key="data",
+    ),
+    Layout(
+        "objects with properties",
+        "Weaviate's Python client",
+        '{"objects": ['
+        '{"uuid": "d1", "properties": {"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}}, '
+        '{"uuid": "d2", "properties": {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}}]}',
+        _read_weaviate_objects,
+        key="objects",
+    ),
+    Layout(
+        "documents with data",
+        "Cohere",
+        '{"documents": ['
+        '{"id": "d1", "data": {"url": "https://a.example/1", "title": "On dunes", "snippet": "Sand that moves."}}, '
+        '{"id": "d2", "data": {"url": "https://b.example/2", "title": "On lakes", "snippet": "Water that stays."}}]}',
+        _read_cohere,
+        key="documents",
+    ),
+    Layout(
+        "an object keyed by URL",
+        "agents' own tools",
+        '{"https://a.example/1": {"title": "On dunes", "text": "Sand that moves."}, '
+        '"https://b.example/2": {"title": "On lakes", "text": "Water that stays."}}',
+        _read_url_keys,
+    ),
+)
+
+#: Lists of objects.
+HIT_SHAPES: tuple[Layout, ...] = (
+    Layout(
+        "hits with an entity",
+        "Milvus",
+        '[[{"id": "d1", "distance": 0.9, '
+        '"entity": {"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}}, '
+        '{"id": "d2", "distance": 0.8, '
+        '"entity": {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}}]]',
+        _read_milvus,
+        key="entity",
+    ),
+    Layout(
+        "passages of files",
+        "OpenAI's vector stores and file_search",
+        '{"object": "vector_store.search_results.page", "data": ['
+        '{"file_id": "d1", "filename": "On dunes", "score": 0.9, "content": [{"type": "text", "text": "Sand that moves."}]}, '
+        '{"file_id": "d2", "filename": "On lakes", "score": 0.8, "content": [{"type": "text", "text": "Water that stays."}]}]}',
+        _read_openai_files,
+        key="file_id",
+    ),
+    Layout(
+        "results among pictures",
+        "Linkup",
+        '{"results": [{"type": "text", "name": "On dunes", "url": "https://a.example/1", "content": "Sand that moves."}, '
+        '{"type": "image", "name": "A dune", "url": "https://a.example/dune.png"}, '
+        '{"type": "text", "name": "On lakes", "url": "https://b.example/2", "content": "Water that stays."}]}',
+        _leave_out_pictures,
+        key="type",
+    ),
+)

@@ -1,0 +1,194 @@
+"""Finds values in text that is not JSON as a whole: Python's notation, JSON in a code fence or behind prose.
+
+Each reader returns the value and the text around it, or None.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+import orjson
+
+from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
+from goodgain.traces.tool_outputs.layouts.list_lines import Layout
+
+#: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
+_MAX_PYTHON = 1 << 20
+_MAX_NESTING = 60
+#: The words of Python's notation: strings, numbers, names, signs. What else a text has makes it another notation, such
+#: as JSON's `\\/` in a string.
+_PYTHON_WORD = re.compile(
+    r"""\s+
+      | b?'(?:[^'\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'
+      | b?"(?:[^"\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+"
+      | -?(?:\d[\d_]{0,400}(?:\.\d{0,400})?|\.\d{1,400})(?:e[+-]?\d{1,4})?(?![\w.])
+      | (?P<name>[A-Za-z_]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,4}) | (?P<sign>[\[\](){},:=])""",
+    re.VERBOSE,
+)
+_PYTHON_START = re.compile(r"[\[{(]|[A-Za-z_][\w.]{0,80}\((?![\s)])")
+_FIELD_START = re.compile(r"[A-Za-z_]\w{0,80}=[\[{]")
+_CONSTANTS = {"None": None, "True": True, "False": False, "nan": None, "inf": None}
+_FENCE = re.compile(r"^[ \t]{0,3}```(?:json|JSON|jsonl|python)?[ \t]*$", re.MULTILINE)
+#: Where a value behind prose may begin: at the beginning of a line, or behind a colon; and how JSON begins there.
+_VALUE_START = re.compile(r"^[ \t]{0,8}(?=[\[{])|(?<=: )(?=[\[{])", re.MULTILINE)
+_JSON_START = re.compile(r'\[\s*(?:[\[{"]|\Z)|\{\s*(?:"|\Z)')
+_MAX_STARTS = 20
+_SPACES = re.compile(r"[,\s]*+")
+
+
+def _read_python(text: str) -> tuple[Any, str] | None:
+    """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments.
+
+    The text is checked word by word before it is parsed, so that only brackets nest, and not deep.
+    """
+    if _FIELD_START.match(text):
+        text = f"Printed({text})"  # pydantic prints the fields of an object without its name
+    # pymilvus prints `data: [...]`, and what the search cost behind it.
+    text = text.removeprefix("data: ").partition(",extra_info: ")[0] if text.startswith("data: [") else text
+    if _PYTHON_START.match(text) is None or len(text) > _MAX_PYTHON or not _is_python_notation(text):
+        return None
+    try:
+        tree = ast.parse(text, mode="eval")
+        value = _evaluate(tree.body)
+        orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)  # refuses lone surrogates and huge numbers, as JSON does
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, _NotLiteralError):
+        return None
+    return (value, "") if isinstance(value, (list, dict)) else None
+
+
+class _NotLiteralError(Exception):
+    """Raised for Python code that is more than a value."""
+
+
+def _is_python_notation(text: str) -> bool:
+    """Return whether a text has only the words of a value that Python prints, and nests no deeper than allowed."""
+    at = depth = 0
+    waits_for = ""  # what must follow a name that is not a constant: a call or a keyword argument
+    size = len(text)
+    while at < size:
+        found = _PYTHON_WORD.match(text, at)
+        if found is None or found.end() == at:
+            return False
+        sign = found["sign"] or ""
+        if waits_for and (not sign or sign not in waits_for):
+            return False
+        waits_for = "(=" if found["name"] and found["name"] not in _CONSTANTS else ""
+        depth += (sign in "[({" and sign != "") - (sign in "])}" and sign != "")
+        if not 0 <= depth <= _MAX_NESTING:
+            return False
+        at = found.end()
+    return depth == 0 and not waits_for
+
+
+def _evaluate(node: ast.expr) -> Any:
+    """Return the value of a syntax tree of constants, lists, dicts and calls; nothing is called."""
+    match node:
+        case ast.Constant(value=bytes() as raw):
+            return raw.decode("utf-8", "replace")
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.List(elts=members) | ast.Tuple(elts=members) | ast.Set(elts=members):
+            return [_evaluate(member) for member in members]
+        case ast.Dict(keys=keys, values=values):
+            return {_key(key): _evaluate(value) for key, value in zip(keys, values, strict=True)}
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.Call(args=[], keywords=keywords):  # Document(id='d1', ..) is an object with these fields
+            return {word.arg: _evaluate(word.value) for word in keywords if word.arg is not None}
+        case ast.Call(args=[argument], keywords=[]):  # UUID('..'), ObjectId('..'), array([..])
+            return _evaluate(argument)
+        case ast.Call(args=arguments, keywords=[]):  # datetime.datetime(2024, 1, 1)
+            return [_evaluate(argument) for argument in arguments]
+    raise _NotLiteralError
+
+
+def _key(node: ast.expr | None) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
+        return str(node.value)
+    raise _NotLiteralError
+
+
+def _read_fences(text: str) -> tuple[Any, str] | None:
+    """Read the values in code fences; those of several fences become one list."""
+    marks = list(_FENCE.finditer(text))
+    if not marks or len(marks) % 2:
+        return None
+    values, around, at = [], [], 0
+    for opening, closing in zip(marks[::2], marks[1::2], strict=True):
+        around.append(text[at : opening.start()])
+        at = closing.end()
+        inside = text[opening.end() : closing.start()].strip()
+        try:
+            value = loads(inside)
+        except NotJSONError:
+            many = parse_concatenated(inside)
+            found = (many, "") if many is not None else _read_python(inside)
+            if found is None:
+                return None
+            value = found[0]
+        if not isinstance(value, (list, dict)):
+            return None
+        values.append(value)
+    around.append(text[at:])
+    return values[0] if len(values) == 1 else _join(values), "\n".join(around)
+
+
+def _join(values: list[Any]) -> list[Any]:
+    """Return one list of the values, to which lists give their members."""
+    return [member for value in values for member in (value if isinstance(value, list) else [value])]
+
+
+def _read_behind_prose(text: str) -> tuple[Any, str] | None:
+    """Read the JSON value, or values one after the other, that prose stands before or behind.
+
+    Where JSON begins and is cut off or damaged, there is no value: what its other parts hold is not all of it.
+    """
+    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+    for number, start in enumerate(_VALUE_START.finditer(text)):
+        if number == _MAX_STARTS:
+            return None
+        values: list[Any] = []
+        at = start.end()
+        if _JSON_START.match(text, at) is None:
+            continue  # a mark such as [1] or [Note]
+        while _JSON_START.match(text, at):
+            try:
+                value, at = decoder.raw_decode(text, at)
+                orjson.dumps(value)
+            except (ValueError, RecursionError, TypeError):  # TypeError: a lone surrogate, or nested too deep
+                return None
+            values.append(value)
+            if spaces := _SPACES.match(text, at):
+                at = spaces.end()
+        return values[0] if len(values) == 1 else _join(values), text[: start.start()] + "\n" + text[at:]
+    return None
+
+
+NOTATIONS: tuple[Layout, ...] = (
+    Layout(
+        "Python's notation",
+        "tools that return `str(results)`, AutoGen, clients of vector stores: `[Document(page_content='..', metadata={..})]`",
+        "[{'url': 'https://a.example/1', 'title': 'On dunes', 'text': 'Sand that moves.', 'score': None}, "
+        "{'url': 'https://b.example/2', 'title': 'On lakes', 'text': 'Water that stays.', 'score': None}]",
+        _read_python,
+    ),
+    Layout(
+        "JSON in a code fence",
+        "agents' own tools, models that imitate a search",
+        'Here they are:\n```json\n[{"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."},\n'
+        ' {"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}]\n```\nAsk for more.',
+        _read_fences,
+    ),
+    Layout(
+        "JSON behind prose",
+        "agents' own tools",
+        'I found 2 pages:\n[{"url": "https://a.example/1", "title": "On dunes", "text": "Sand that moves."}, '
+        '{"url": "https://b.example/2", "title": "On lakes", "text": "Water that stays."}]\nAsk for more.',
+        _read_behind_prose,
+    ),
+)
