@@ -114,7 +114,7 @@ COSTS = Table(
     optional=frozenset({"system", "replicate", "input_tokens", "output_tokens", "seconds", "cost"}),
 )
 
-_ID_SYNONYMS = {"qid": "query_id", **dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")}
+_ID_SYNONYMS = {"qid": "query_id", "q_id": "query_id", **dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")}
 
 RUN = Table(
     "run",

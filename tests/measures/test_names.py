@@ -224,3 +224,15 @@ def test_help_says_formula_terms_bounds_source_and_has_an_example_that_runs(meas
     assert said is not None
     test = doctest.DocTestParser().get_doctest(said, {}, str(measure), None, 0)
     assert doctest.DocTestRunner().run(test) == doctest.TestResults(failed=0, attempted=3)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("nDCG10", "nDCG@10"), ("srr6", "SRR@6"), ("nCG6", "nCG@6"), ("P_5", "P@5"), ("RR10", "RR@10")]
+)
+def test_a_name_that_ends_in_its_cutoff_suggests_the_sign(written: str, meant: str) -> None:
+    with pytest.raises(gg.MeasureError, match=f"(did you mean|write) {meant}"):
+        parse_measure(written)
+
+
+def test_names_are_understood_in_any_case() -> None:
+    assert str(parse_measure("ncg@6")) == "nCG@6"

@@ -13,6 +13,7 @@ import polars as pl
 
 from goodgain.counting.run_file import BLOCK, RunFile, table_blocks
 from goodgain.files.opening import COMPRESSED, Content, compression, container, open_plain, open_stream
+from goodgain.files.json_lines import begins_json
 from goodgain.formats.any_source import find_header
 from goodgain.formats.column_names import (
     Columns,
@@ -92,7 +93,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
 
 
 def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
-    """Tell whether a file is large text without a header; of a compressed one no more is unpacked than says so."""
+    """Tell whether a file is large TREC text; of a compressed one no more is unpacked than says so."""
     if path.suffix.lower() in COMPRESSED and not compressed:
         return False
     with open_stream(path) as file:
@@ -102,7 +103,7 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
             left = LARGE - len(head)
             while left >= 0 and (piece := file.read(_PIECE)):
                 left -= len(piece)
-    return left < 0 and find_header(Content(head), path, columns) is None
+    return left < 0 and not begins_json(Content(head)) and find_header(Content(head), path, columns) is None
 
 
 def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:

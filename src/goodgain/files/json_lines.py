@@ -1,16 +1,19 @@
-"""JSON Lines read into columns: one object a line, of which only the columns that are asked for are kept."""
+"""JSON and JSON Lines read into columns: an object a row, of which only the columns that are asked for are kept."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
+import msgspec
 import polars as pl
 
+from goodgain.errors import InputError
 from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines, number_lines, quote
 from goodgain.files.json_text import NotJSONError, loads_exactly
 from goodgain.files.opening import BOM, Content
@@ -18,6 +21,25 @@ from goodgain.schema import IDS
 
 #: Objects that are held at a time: more of them cost Python's garbage collector more than they cost to read.
 _BLOCK = 5_000
+
+
+def begins_json(content: Content) -> bool:
+    """Tell whether a text begins as a JSON object or array; no row of TREC text begins with such a bracket and a quote."""
+    return re.match(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*["}]|\[\s*[\[\]{])', content.data) is not None
+
+
+def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
+    """Read one object of objects, as ranx and pytrec_eval keep runs and qrels; None for any other text.
+
+    >>> read_nested(Content(b'{"q1": {"d1": 3}}'))
+    {'q1': {'d1': 3}}
+    """
+    try:
+        value = loads_exactly(content.data.removeprefix(BOM))
+    except NotJSONError:
+        return None
+    is_nested = isinstance(value, dict) and all(isinstance(of, dict) for of in value.values())
+    return value if is_nested else None
 
 
 def read_json_lines(
@@ -31,6 +53,8 @@ def read_json_lines(
 ) -> ReadTable:
     """Read the columns of a file value by value: a reader that infers types would turn an id 7 among texts into null.
 
+    The file has an object a line, or one array of objects, which errors count as lines.
+
     Args:
         content: the lines of the file.
         path: the file.
@@ -39,7 +63,10 @@ def read_json_lines(
         required: the columns that every line must have.
         errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
     """
-    bad = BadLines(str(path), content, errors)
+    label = str(path)
+    if content.data.removeprefix(BOM).lstrip().startswith(b"["):
+        content, label = _put_on_lines(content, path), f"{path}, its objects as lines"
+    bad = BadLines(label, content, errors)
     rows = ObjectRows(types, bad.refuse)
     names: dict[str, None] = {}
     known: dict[tuple[str, ...], Mapping[str, str]] = {}
@@ -56,7 +83,16 @@ def read_json_lines(
             rows.add(number, row)
     frame, lines = rows.to_frame()
     bad.report()
-    return ReadTable(frame, TextLines(str(path), content, lines), [*names])
+    return ReadTable(frame, TextLines(label, content, lines), [*names])
+
+
+def _put_on_lines(content: Content, path: Path) -> Content:
+    """Return the elements of a JSON array, each on a line of its own, as they stand."""
+    try:
+        elements = msgspec.json.decode(content.data.removeprefix(BOM), type=list[msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: begins as a JSON array and is not one ({error}); write it again") from None
+    return content._replace(data=b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements))
 
 
 def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ _CONTAINERS = {
 }
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+#: How a pickle of any protocol since Python 2.3 begins; no text, and no other file that is read, begins so.
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
 #: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
 _BUFFER = 256 << 10
 #: Compressed bytes that are unpacked at a time, at most and at least. Four of them can stand for 128 KiB: fewer are taken
@@ -136,11 +139,19 @@ def file_size(file: IO[bytes]) -> int | None:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """Open a file to read its bytes as they stand in it."""
+    """Open a file to read its bytes as they stand in it.
+
+    A pickle is refused by name: nothing reads it, since loading one can run any code.
+    """
     try:
-        return BufferedReader(FileIO(path), _BUFFER)
+        file = BufferedReader(FileIO(path), _BUFFER)
+        is_pickle = _PICKLE.match(file.peek(2)) is not None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
+    if is_pickle:
+        file.close()
+        raise InputError(f"{path}: is a Python pickle, which can run any code when it is loaded; save its content as JSON")
+    return file
 
 
 @contextmanager

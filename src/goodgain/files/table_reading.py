@@ -13,7 +13,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FindColumns, Frame, FrameRows, ReadTable
 from goodgain.files.delimited import pick_columns, read_cells
-from goodgain.files.json_lines import read_json_lines
+from goodgain.files.json_lines import begins_json, read_json_lines
 from goodgain.files.opening import Content, container, read_bytes, read_lines, separator_by_name
 from goodgain.schema import IDS
 
@@ -42,10 +42,11 @@ def read_table(
     if separator is not None:
         cells = read_cells(content or read_lines(path), separator, path, errors=errors)
         return pick_columns(cells, separator, path, types, find, errors=errors)
-    if kind == "jsonl":
-        return read_json_lines(read_lines(path), path, types, find, required=required, errors=errors)
-    if kind == "text":
-        raise InputError(f"{path}: a table ends in .tsv, .csv, .jsonl, .parquet or .arrow; rename or convert the file")
+    if kind in ("jsonl", "text"):
+        content = content or read_lines(path)
+        if kind == "text" and not begins_json(content):
+            raise InputError(f"{path}: a table ends in .tsv, .csv, .jsonl, .json, .parquet or .arrow; rename or convert it")
+        return read_json_lines(content, path, types, find, required=required, errors=errors)
     frame = read_container(read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
     return ReadTable(read, FrameRows(str(path)), frame.columns)

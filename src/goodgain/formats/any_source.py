@@ -14,6 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, lacks, number_lines, number_rows
 from goodgain.files.delimited import read_names
 from goodgain.files.opening import BOM, Content, container, read_lines, separator_by_name, stem
+from goodgain.files.json_lines import begins_json, read_nested
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
@@ -50,7 +51,11 @@ def open_source(source: Any, table: Table, *, errors: str, columns: Columns) -> 
         return None, open_frame(source, table, columns=columns), False
     path = Path(source)
     content = read_lines(path) if container(path) == "text" else None
-    if content is not None and find_header(content, path, columns) is None:
+    is_json = content is not None and begins_json(content)
+    if content is not None and is_json and (nested := read_nested(content)) is not None:
+        frame = _read_dict(nested, table)
+        return stem(path), OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), False
+    if content is not None and not is_json and find_header(content, path, columns) is None:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
         return stem(path), OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
@@ -64,7 +69,7 @@ def open_source(source: Any, table: Table, *, errors: str, columns: Columns) -> 
         path, types, find=lambda names: find(names).names, required=table.required, errors=errors, content=content
     )
     found = find(names)
-    if container(path) == "jsonl" and frame.is_empty():
+    if (is_json or container(path) == "jsonl") and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
         _check_columns_found(names, table, found, str(path))

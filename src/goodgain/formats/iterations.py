@@ -45,6 +45,8 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
         if least is None or (least >= 0 and largest < 2**63):
             return frame.with_columns(column.cast(nw.Int64)), rows, True
         frame = frame.with_columns(column.cast(nw.String))
+    else:  # 1.0 is the number 1, as spreadsheets and pandas write it
+        frame = frame.with_columns(column.str.replace_all(r"^(\+?[0-9]+)\.0+$", "$1"))
     whole = column.str.contains(WHOLE)
     queries = collect(
         frame.with_columns(whole.cast(nw.Int64).alias("whole"))

@@ -15,6 +15,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Problem, check_errors_option, check_rows, number_lines, number_rows, quote
 from goodgain.files.forks import check_fork
+from goodgain.files.json_lines import begins_json, read_nested
 from goodgain.files.opening import container, make_path, read_bytes
 from goodgain.files.table_reading import read_column_names
 from goodgain.files.table_writing import write_frame
@@ -182,7 +183,7 @@ def read_qrels(
             iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
             a word for any.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, docno,
+        columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, q_id, docno,
             docid, did, pid, label, gain, grade and rel are understood without it, with a notice.
 
     Returns:
@@ -310,6 +311,8 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
     content = read_bytes(path)
+    if kind == "text" and begins_json(content) and read_nested(content) is None:
+        kind = "jsonl"
     if kind in ("parquet", "arrow"):
         return _are_of_qrels(read_column_names(content, path, kind), columns)
     if kind == "jsonl":
@@ -317,6 +320,9 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
             return _are_of_qrels(json.loads(next(number_lines(content), (0, b""))[1]), columns)
         except (ValueError, TypeError, RecursionError):
             return False
+    nested = read_nested(content) if begins_json(content) else None
+    if nested is not None:  # scores of runs are floats, as ranx and pytrec_eval write them
+        return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
     names = find_header(content, path, columns or {})
     if names is not None:
         return _are_of_qrels(names, columns)

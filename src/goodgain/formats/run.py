@@ -170,7 +170,7 @@ def read_run(
             `first` up to the query's largest as an iteration that searched and got nothing.
         first: the number of a first iteration, 1 or (TREC Dynamic Domain) 0.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}. qid, docno,
+        columns: name in the source -> name here, for columns with other names: {"step": "iteration"}. qid, q_id, docno,
             docid, did and pid are understood without it, with a notice.
 
     Returns:

@@ -222,6 +222,10 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
     if meant:
         raise MeasureError(f"{name} can be {' or '.join(meant)}; write the one that is meant")
     names = {other.lower(): other for other in known}
+    digits = re.fullmatch(r"(?P<name>\D+)_?(?P<cutoff>[0-9]+)", name)
+    if digits and digits["name"].lower() in names:
+        meant_name = known[names[digits["name"].lower()]].NAME
+        raise MeasureError(f"{name} is not a measure; did you mean {meant_name}@{digits['cutoff']}?")
     near = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"did you mean {names[near[0]]}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
     raise MeasureError(f"{name} is not a measure; {hint}")
