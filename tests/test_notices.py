@@ -38,23 +38,23 @@ THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
 CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "two thresholds": (
         lambda: gg.evaluate(BINARY, FOUND, THRESHOLDS),
-        ["no label of the qrels reaches rel=2 or rel=3"],
+        ["no label of the qrels reaches the threshold 2 or 3"],
     ),
     "two thresholds of several runs": (
         lambda: gg.compare(BINARY, {"one": FOUND, "other": FOUND}, "CG CG(rel=3)"),
-        ["no label of the qrels reaches rel=2 or rel=3"],
+        ["no label of the qrels reaches the threshold 2 or 3"],
     ),
     "two thresholds in ir_measures": (
         lambda: ir_measures.calc_aggregate([gg.CG, gg.CG(rel=3), gg.SRE], BINARY, gg.read_run(FOUND)),
-        ["no label of the qrels reaches rel=2 or rel=3"],
+        ["no label of the qrels reaches the threshold 2 or 3"],
     ),
     "two measures in pytrec_eval": (
         lambda: RelevanceEvaluator(BINARY, {"cg", "sre", "ndcg"}).evaluate(FOUND),
-        ["no label of the qrels reaches rel=2"],
+        ["no label of the qrels reaches the threshold 2"],
     ),
     "gaps in two runs": (
         lambda: gg.compare(QRELS, {"one": GAPS, "two": FOUND_IN_BOTH, "three": GAPS}, "CG"),
-        ["one, three: numbers of iterations are missing in 1 query", "CG: taken at each query's own last iteration"],
+        ["one, three: numbers of iterations are missing in 1 query", "CG: the systems stop at different iterations"],
     ),
     "the same names of columns in all runs": (
         lambda: gg.compare(QRELS, {"one": NAMED, "two": NAMED}, "CG"),
@@ -91,8 +91,8 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "low coverage of one of two systems": (
         lambda: gg.compare(QRELS, {"one": FEW_JUDGED, "two": FOUND_IN_BOTH}, "CG@1"),
         [
-            "queries of the qrels absent from the run",
-            "low coverage (†): judged share of unique results under 0.8 (one 0.50; by iteration: one 0.50)",
+            "1 query never searched in one: p",
+            "low coverage (†): under 0.8 of the unique results have a label (one 0.50)",
         ],
     ),
     "low coverage in a curve": (

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_PACKAGE = str(Path(__file__).parent)
+#: Folders of code that is not the user's: this package, and Python's library with the packages installed in it.
+_NOT_THE_USERS = (
+    str(Path(__file__).parent),
+    "<frozen ",
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+)
 #: Characters of the longest sentence.
 _LONGEST = 1600
 
@@ -39,25 +45,27 @@ class MeasureError(GoodgainError, ValueError):
 class GoodgainNotice(UserWarning):
     """Something a user should know about a result that is right all the same.
 
-    `text` is what it says without the name of the run that it is about.
+    `text` is what it says without the name of the run that it is about. A `minor` one changes nobody's mind about the
+    numbers; on a terminal it is printed on request.
     """
 
-    def __init__(self, text: str, about: str | None = None) -> None:
+    def __init__(self, text: str, about: str | None = None, *, minor: bool = False) -> None:
         super().__init__(f"{about}: {text}" if about else text)
         self.text = text
+        self.minor = minor
 
 
-def notice(text: str, *, about: str | None = None) -> None:
-    """Warn with a `GoodgainNotice` that points at the caller's own line, not into this package.
+def notice(text: str, *, about: str | None = None, minor: bool = False) -> None:
+    """Warn with a `GoodgainNotice` that points at the user's own line, not into this package or an installed one.
 
     `about` is the name of the run, where it has one; in a call of several systems their names replace it.
     """
     depth = 2
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
         depth += 1
-    warnings.warn(GoodgainNotice(text, about), stacklevel=depth)
+    warnings.warn(GoodgainNotice(text, about, minor=minor), stacklevel=depth)
 
 
 class NoticesOfSystems:
@@ -69,6 +77,7 @@ class NoticesOfSystems:
 
     def __init__(self) -> None:
         self._concerned: dict[str, dict[str, None]] = {}
+        self._minor: set[str] = set()
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
@@ -82,6 +91,7 @@ class NoticesOfSystems:
             for warning in caught:
                 if isinstance(warning.message, GoodgainNotice):
                     self._concerned.setdefault(warning.message.text, {})[name] = None
+                    self._minor |= {warning.message.text} if warning.message.minor else set()
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
@@ -90,7 +100,7 @@ class NoticesOfSystems:
 
     def __exit__(self, *exception: Any) -> None:
         for text, names in self._concerned.items():
-            notice(f"{', '.join(names)}: {text}")
+            notice(f"{', '.join(names)}: {text}", minor=text in self._minor)
 
 
 def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:

@@ -272,7 +272,7 @@ def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
 def check_bounds(qrels: Qrels) -> None:
     """Raise `InputError` for labels by iteration: a result has several there, and which holds depends on the run."""
     if qrels.labels is not None:
-        raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
+        raise InputError("bounds=True needs one label a document; read the qrels without labels='iteration'")
 
 
 def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:

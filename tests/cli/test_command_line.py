@@ -47,7 +47,7 @@ def test_places_by_query_and_no_summary() -> None:
     out, _ = goodgain("evaluate", QRELS, RUN, "DCGG", "-q", "-n", "-p", "-1")
     assert out == "q1\tDCGG\t8.52371901428583\n"
     _, err = goodgain("evaluate", QRELS, RUN, "CG", "-n", status=2)
-    assert "without --by_query" in err
+    assert "without --by-query" in err
 
 
 def test_commas_any_case_and_the_geometric_mean() -> None:

@@ -181,6 +181,6 @@ def test_compare_turns_its_table_of_means() -> None:
     assert "| repeating | 0.3095 | 0.4643 | 2.50 |" in text
     latex = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "latex", "--rows", "systems")
     assert r"lean & \textbf{0.5833} & 2.50 & 5.00 & 1.00 \\" in latex
-    table = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "table", "--rows", "systems")
+    table = goodgain("compare", QRELS, LEAN, REPEATING, "-m", "SRE@3", "-o", "table", "--full", "--rows", "systems")
     assert "SRE@3 ↑" in table
     assert "│ repeating " in table

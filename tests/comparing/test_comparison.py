@@ -225,12 +225,12 @@ def test_stopping_early_wins_rates_at_its_own_end_and_the_comparison_says_so() -
         warnings.simplefilter("always")
         found = compare(EXAMPLES / "guideline" / "qrels.txt", files, "SRR SRE RG CG", iterations=3)
     assert [str(warning.message) for warning in caught] == list(found.notes)
-    assert any(note.startswith("SRR, SRE, RG, CG: taken at each query's own last") for note in found.notes)
+    assert any(note.startswith("SRR, SRE, RG, CG: the systems stop at different iterations") for note in found.notes)
     for name in ("SRR", "SRE", "RG"):
         assert row(found, name)["wins"] == 1
     assert row(found, "CG")["losses"] == row(found, "RG@3")["losses"] == 1
     assert row(found, "SRR@3")["wins"] == 1  # it keeps its value at N
-    note = next(note for note in found.notes if "even at a fixed iteration" in note)
+    note = next(note for note in found.notes if "stopped before the compared iteration" in note)
     assert "stopped_early 1" in note
     assert row(found, "SRR")["more_iterations"] == -1
 
@@ -247,9 +247,9 @@ def test_a_query_that_a_run_lacks_counts_as_never_searched_and_is_reported() -> 
     assert row(found, "CG@3")["queries"] == 20 and row(found, "CG@3")["losses"] == 1
     assert found.systems.select("absent_from_run", "without_judgments").rows() == [(0, 1), (1, 0)]
     told = " ".join(found.notes)
-    assert "absent from the run, counted as never searched (N = 0): short 1" in told
-    assert "without judgments, left out: wordy 1" in told
-    assert "short: never searched in 1 query, and is better there on SRR@3" in told
+    assert "1 query never searched in short: q000 (counted as found nothing)." in told
+    assert "Queries without judgments are left out: wordy 1." in told
+    assert "short is better on SRR@3 in 1 query because it never searched there" in told
 
 
 def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported() -> None:
@@ -260,7 +260,7 @@ def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported
     length = ir_measures.define_byquery(partial, name="Length")
     found = quietly(labels, runs, [length, "CG@1"])
     assert row(found, "Length")["queries"] == 19 and row(found, "CG@1")["queries"] == 20
-    assert "Length: 1 query left out of its rows, where some system has no value" in found.notes
+    assert "Length leaves out 1 query, where some system has no value." in found.notes
 
 
 def test_a_measure_without_any_value_has_nulls_and_no_verdict() -> None:

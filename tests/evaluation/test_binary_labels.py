@@ -32,7 +32,7 @@ RUN = pl.DataFrame(
         "rank": [1, 2, 1, 2, 1, 1],
     }
 )
-NO_LABEL = "no label of the qrels reaches rel=2 (the largest is 1)"
+NO_LABEL = "no label of the qrels reaches the threshold 2 (the largest is 1)"
 #: By hand: at iteration 1 one of the two good documents of q1 is found, and none of q2; at iteration 2 all are.
 AT_1, AT_2 = 0.25, 1.0
 
@@ -187,16 +187,16 @@ def test_the_lines_that_compare_requires_are_under_the_switch(files: list[str]) 
 def test_a_bad_option_is_one_sentence(files: list[str]) -> None:
     done = run_command("compare", *files, files[1], "--require", "nCG@1>=0", "--rel", "0")
     assert done.returncode == 2
-    assert done.stderr == "goodgain: nCG: rel=0 cannot be taken; rel is the smallest good label, a number above 0\n"
+    assert done.stderr == "goodgain: nCG: --rel 0 cannot be taken; rel is the smallest good label, a number above 0\n"
 
 
 #: A door with binary labels -> what its notice tells to do.
 NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
-    "evaluate": (lambda: gg.evaluate(QRELS, RUN, "nCG@6 SRE@1 CG(rel=2)"), "give rel=1 (--rel 1)"),
-    "compare": (lambda: gg.compare(QRELS, {"a": RUN, "b": RUN}, "nCG@6 SRE@1"), "give rel=1 (--rel 1)"),
-    "curve": (lambda: gg.curve(QRELS, {"a": RUN, "b": RUN}, "nCG SRE"), "give rel=1 (--rel 1)"),
-    "ledger": (lambda: gg.ledger(QRELS, RUN, measures="nCG SRE"), "give rel=1 (--rel 1)"),
-    "ledger without measures": (lambda: gg.ledger(QRELS, RUN), "give rel=1 (--rel 1)"),
+    "evaluate": (lambda: gg.evaluate(QRELS, RUN, "nCG@6 SRE@1 CG(rel=2)"), "give rel=1"),
+    "compare": (lambda: gg.compare(QRELS, {"a": RUN, "b": RUN}, "nCG@6 SRE@1"), "give rel=1"),
+    "curve": (lambda: gg.curve(QRELS, {"a": RUN, "b": RUN}, "nCG SRE"), "give rel=1"),
+    "ledger": (lambda: gg.ledger(QRELS, RUN, measures="nCG SRE"), "give rel=1"),
+    "ledger without measures": (lambda: gg.ledger(QRELS, RUN), "give rel=1"),
     "ir_measures": (
         lambda: ir_measures.calc_aggregate([gg.nCG @ 6, gg.SRE @ 1], QRELS, gg.read_run(RUN)),
         "write SRE(rel=1)@1",
@@ -207,10 +207,10 @@ NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
         "write n_cg@6-l1",
     ),
     "a threshold of its own": (lambda: gg.evaluate(QRELS, RUN, "nCG(rel=2)@6 SRE(rel=1)"), "write nCG(rel=1)@6"),
-    "a switch that is too high": (lambda: gg.evaluate(QRELS, RUN, "nCG@6", rel=2), "give rel=1 (--rel 1)"),
+    "a switch that is too high": (lambda: gg.evaluate(QRELS, RUN, "nCG@6", rel=2), "give rel=1"),
     "labels below 1": (
         lambda: gg.evaluate({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "nCG@6"),
-        "give rel=0.5 (--rel 0.5)",
+        "give rel=0.5",
     ),
     "no label above 0": (lambda: gg.evaluate({"q": {"a": 0}}, {"q": {"a": 1.0}}, "nCG@6"), "check the labels"),
 }
@@ -220,7 +220,7 @@ NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
 def test_the_notice_names_what_the_door_takes_and_comes_once(door: str) -> None:
     call, remedy = NOTICES[door]
     _, told = notices_of(call)
-    about = [text for text in told if text.startswith("no label of the qrels reaches rel=2 (the largest is ")]
+    about = [text for text in told if text.startswith("no label of the qrels reaches the threshold 2 (the largest is ")]
     assert len(about) == 1 and about[0].endswith(f"; {remedy}"), told
     assert len(about[0].split()) <= 40
 
@@ -246,7 +246,7 @@ def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, fil
     arguments = [command, files[0], *runs, *([] if command == "evaluate" else ["-m"]), "nCG"]
     done = run_command(*arguments)
     assert done.returncode == 0 and done.stderr.count(NO_LABEL) == 1
-    assert "(--rel 1)" in done.stderr
+    assert "give --rel 1\n" in done.stderr
     again = run_command(*arguments, "--rel", "1")
     assert again.returncode == 0 and NO_LABEL not in again.stderr
     assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout

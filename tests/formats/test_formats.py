@@ -188,7 +188,7 @@ def test_that_a_run_lost_its_iterations_is_said_once_a_run(tmp_path: Path) -> No
 def test_column_2_of_qrels_is_ignored_with_one_notice_where_it_could_be_an_iteration(tmp_path: Path) -> None:
     path = tmp_path / "user.qrels"
     path.write_text("q 3 a 2\nq Q0 b 2\n")
-    with pytest.warns(gg.GoodgainNotice, match="--labels iteration") as told:
+    with pytest.warns(gg.GoodgainNotice, match="labels='iteration'") as told:
         gg.read_qrels(path)
     assert len(told) == 1
     path.write_text("q 0 a 2\nq user9 b 2\n")

@@ -31,7 +31,7 @@ RUN = pl.DataFrame(
 def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
     qrels = host.Qrels({"q": {"a": 1, "b": 1.8, "c": 2, "d": 2.6}})
     run = host.Run(in_one_search({"q": dict.fromkeys("abcd", 1.0)}))
-    with pytest.warns(gg.GoodgainNotice, match="no label of the qrels reaches rel=3"):
+    with pytest.warns(gg.GoodgainNotice, match="no label of the qrels reaches the threshold 3"):
         found = ranx.evaluate(qrels, run, ["sre", "sre-l1", "sre-l2", "sre-l2.0", "sre@1-l2.5", "sre-l1.8", "sre-l3"])
     assert list(found.values()) == [0.5, 1, 0.5, 0.5, 0.25, 0.75, 0]
 

@@ -98,9 +98,9 @@ def test_a_map_is_a_table_or_thresholds_of_which_the_highest_reached_counts(
 
 def test_a_table_without_the_value_names_both_ways_out() -> None:
     grades = frame_of(("q", "d", "a", 2), ("q", "d", "b", 3))
-    with pytest.raises(gg.InputError, match=r"2\.5 is not in the map .*thresholds.*--map-first"):
+    with pytest.raises(gg.InputError, match=r"2\.5 is not in the map .*thresholds.*map_first=True"):
         gg.aggregate(grades, scale="graded", map={0: 0, 1: 0, 2: 1, 3: 1})
-    with pytest.raises(gg.InputError, match=r"2\.5 is not in the map .*thresholds.*--map-first"):
+    with pytest.raises(gg.InputError, match=r"2\.5 is not in the map .*thresholds.*map_first=True"):
         gg.rescale({"q": {"d": 2.5}}, {2: 1, 3: 1})
     assert gg.aggregate(grades, scale="graded", map=">=2 -> 1")["relevance"].to_list() == [1]
     assert gg.aggregate(grades, scale="graded", map={2: 1, 3: 1}, map_first=True)["relevance"].to_list() == [1]

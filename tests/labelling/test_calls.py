@@ -237,10 +237,10 @@ def test_a_reservation_that_never_fits_sends_nothing() -> None:
             (400, {"error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}}, {}),
             "refuses the parameter temperature .*--temperature none",
         ),
-        ((400, {"error": {"message": "response_format is not known", "param": None}}, {}), "--no-schema"),
+        ((400, {"error": {"message": "response_format is not known", "param": None}}, {}), "schema=False"),
         (
             (400, {"error": {"message": "Use max_tokens", "param": "max_completion_tokens"}}, {}),
-            "--output-limit max_tokens",
+            "output_limit='max_tokens'",
         ),
     ],
 )
@@ -260,7 +260,7 @@ def test_an_endpoint_that_ignores_the_largest_answer_stops_the_job(tmp_path: Pat
 
     with serve(script) as server:
         with pytest.raises(
-            StoppedError, match=r"900 tokens where 400 were asked for at most.*--output-limit max_tokens"
+            StoppedError, match=r"900 tokens where 400 were asked for at most.*output_limit='max_tokens'"
         ):
             ask(server, 100, jobs=2, journal=tmp_path / "j")
         sent = server.count

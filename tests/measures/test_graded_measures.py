@@ -266,7 +266,7 @@ OTHER = RANKINGS | {"none_graded": {"z": 1.0}, "graded": {"b": 2.0, "a": 1.0}}
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_compare_leaves_out_and_counts_pairs_with_a_null_on_either_side() -> None:
-    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2: 1 query left out of its rows"):
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2 leaves out 1 query"):
         found = gg.compare(GRADES, {"one": RANKINGS, "other": OTHER}, "GradedP@2 GradedP@1 P@2")
     rows = {row["measure"]: row for row in found.pairs.to_dicts()}
     assert {name: row["queries"] for name, row in rows.items()} == {"GradedP@2": 3, "GradedP@1": 3, "P@2": 4}
@@ -280,7 +280,7 @@ def test_compare_leaves_out_and_counts_pairs_with_a_null_on_either_side() -> Non
     ]
     assert "| GradedP@2 ↑ (3 queries) |" in found.to_text("markdown")
     assert "| P@2 ↑ |" in found.to_text("markdown")
-    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2: (4|3) queries left out"):
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2 leaves out (4|3) queries"):
         none = gg.compare(GRADES, {"one": RANKINGS, "other": {q: {"u": 1.0} for q in GRADES}}, "GradedP@2")
     assert none.pairs.select("queries", "verdict").row(0) == (0, None)
 

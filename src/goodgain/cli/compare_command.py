@@ -11,10 +11,12 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.exit_status import ExitStatus
-from goodgain.cli.printed_tables import format_signature, open_console
+from goodgain.cli.notices import notices_after_output
+from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison import compare as compare_runs
-from goodgain.comparing.rendering import FORMS, render_on_terminal
+from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
+from goodgain.comparing.rendering import render_briefly, render_on_terminal
 from goodgain.comparing.requirements import Requirement, check_requirements, forbids_improvement, parse_requirement
 from goodgain.comparing.table_cells import Layout
 from goodgain.errors import InputError, notice
@@ -51,7 +53,8 @@ _REQUIRE = (
 @shared.plot_option
 @shared.bounds_option
 @shared.provider_option
-@shared.output_format_option("table", *FORMS)
+@shared.output_option("csv")
+@shared.full_option
 @shared.spreadsheet_option
 @shared.order_option
 @shared.reading_options
@@ -65,7 +68,8 @@ def compare(
     places: int,
     rows: str,
     plot: Path | None,
-    output_format: str,
+    output: shared.Output,
+    full: bool,
     spreadsheet: bool,
     **settings: Any,
 ) -> None:
@@ -73,29 +77,36 @@ def compare(
 
     QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
     """
-    shared.check_outputs([plot], [qrels, *shared.find_systems(runs).values()])
+    shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
     lines = [parse_requirement(text, rel=rel) for text in required]
     reading = {name: settings.pop(name) for name in shared.READING}
-    judged, systems = shared.open_systems(qrels, runs, **reading)
-    comparison = compare_runs(
-        judged,
-        systems,
-        [*measures, *(line.measure for line in lines)],
-        rel=rel,
-        baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
-        columns=reading["columns"],
-        **settings,
-    )
-    with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
-    shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
-    if output_format == "table":
-        console = open_console(sys.stdout)
-        console.print(*render_on_terminal(comparison, console.width, Layout(rows=rows)), sep="\n")
-    else:
-        print(comparison.to_text(output_format, places=places, rows=rows, spreadsheet=spreadsheet), end="")
-    if plot is not None:
-        write_picture(draw_comparison(comparison), plot)
-        shared.say(f"picture: {plot}")
+    brief = output.form == "table" and not full
+    with notices_after_output(full=not brief):
+        judged, systems = shared.open_systems(qrels, runs, **reading)
+        comparison = compare_runs(
+            judged,
+            systems,
+            [*measures, *(line.measure for line in lines)],
+            rel=rel,
+            baseline=baseline or _find_baseline(lines, list(systems), settings["against"]),
+            columns=reading["columns"],
+            **settings,
+        )
+        if not brief:
+            with_baseline = {"baseline": comparison.baseline} if comparison.baseline else {}
+            shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
+        if output.form == "table":
+            console = open_console(sys.stdout)
+            render = render_briefly if brief else render_on_terminal
+            console.print(*render(comparison, console.width, Layout(rows=rows)), sep="\n")
+        elif output.form in COMPARISON_FORMS:
+            text = comparison.to_text(output.form, places=places, rows=rows, spreadsheet=spreadsheet)
+            write_output(text, output)
+        else:
+            print_frame(comparison.pairs, output)
+        if plot is not None:
+            write_picture(draw_comparison(comparison), plot)
+            shared.say(f"picture: {plot}")
     if not _check_lines(comparison, lines):
         raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)
 

@@ -10,6 +10,7 @@ import click
 import ir_measures
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.counting.coverage import LOW_COVERAGE, list_shares
 from goodgain.errors import InputError, NoticesOfSystems
@@ -36,10 +37,11 @@ from goodgain.measures.thresholds import warn_of_labels
     help="A measure, or several; then all arguments after QRELS are runs, and NAME=RUN names a system.",
 )
 @shared.rel_option
-@click.option("-q", "--by_query", is_flag=True, help="Print the values of each query too.")
-@click.option("-n", "--no_summary", is_flag=True, help="With -q: leave out the rows of all queries.")
+@click.option("-q", "--by-query", is_flag=True, help="Print the values of each query too.")
+@click.option("-n", "--no-summary", is_flag=True, help="With -q: leave out the rows of all queries.")
 @shared.places_option("Decimals; -1 for full precision.")
-@shared.output_format_option("table", "tsv", "jsonl")
+@shared.output_option("tsv")
+@shared.full_option
 @shared.rows_option
 @shared.provider_option
 @click.option(
@@ -59,7 +61,8 @@ def evaluate(
     by_query: bool,
     no_summary: bool,
     places: int,
-    output_format: str,
+    output: shared.Output,
+    full: bool,
     rows: str,
     provider: str | None,
     mean: str,
@@ -74,29 +77,33 @@ def evaluate(
     measures that are computed here.
     """
     if no_summary and not by_query:
-        raise InputError("--no_summary (-n) leaves nothing to print without --by_query (-q); give both, or neither")
+        raise InputError("--no-summary (-n) leaves nothing to print without --by-query (-q); give both, or neither")
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds are those of the arithmetic mean; leave out --mean {mean}")
     named = bool(measures)
     if not named and len(arguments) < 2:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
     asked = parse_measures(measures or arguments[1:], rel=rel)
-    judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
-    warn_of_labels(judged.frame, asked, rel=rel)
-    several = len(systems) > 1
-    scores: dict[str, Scores] = {}
-    with NoticesOfSystems() as notices:
-        for name, run in systems.items():
-            with notices.of(name) if several else nullcontext():
-                check_columns_used(reading["columns"], run, judged)
-                scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
+    shared.check_outputs([output.path], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()])
+    brief = output.form == "table" and not full
+    with notices_after_output(full=not brief):
+        judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
+        warn_of_labels(judged.frame, asked, rel=rel)
+        several = len(systems) > 1
+        scores: dict[str, Scores] = {}
+        with NoticesOfSystems() as notices:
+            for name, run in systems.items():
+                with notices.of(name) if several else nullcontext():
+                    check_columns_used(reading["columns"], run, judged)
+                    scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
+        values = [
+            *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
+            *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+        ]
+        print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
-        _print_signature(found, {} if mean == MEANS[0] else {"mean": mean}, f"{name}: " if several else "")
-    values = [
-        *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
-        *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
-    ]
-    print_values(values, output_format=output_format, rows=rows, places=places, by_query=by_query, named=named)
+        of_mean = {} if mean == MEANS[0] else {"mean": mean}
+        _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
 
 
 def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
@@ -121,8 +128,8 @@ def _list_means(
             yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
 
 
-def _print_signature(scores: Scores, mean: dict[str, str], system: str) -> None:
-    """Print on stderr how many queries the numbers stand for, and how they were made.
+def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:
+    """Print on stderr how many queries the numbers stand for, and unless `brief` how they were made.
 
     Of the unique results it prints the judged share, unless all are judged, or a notice says that few are.
     """
@@ -131,6 +138,8 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str) -> None:
         f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run; "
         f"{signature['without_judgments']} of the run without judgments, left out"
     )
+    if brief:
+        return
     shared.say(f"{system}signature: {format_signature(signature)}")
     share = scores.coverage.item(0, "coverage")
     if share is not None and LOW_COVERAGE <= share < 1:

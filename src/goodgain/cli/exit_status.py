@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from enum import IntEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, TextIO
 import click
 import polars as pl
 
+from goodgain.cli.notices import name_options
 from goodgain.errors import GoodgainError
 from goodgain.files.opening import error_reason
 from goodgain.files.safe_text import escape_controls
@@ -42,8 +43,11 @@ class _Terminated(BaseException):
     """Raised where the program is when a signal, its argument, arrives, so that whatever it does is undone."""
 
 
-def run_to_end(program: Callable[[], object]) -> int:
-    """Call the program and return its exit status; every error becomes a sentence on standard error."""
+def run_to_end(program: Callable[[], object], options: Mapping[str, click.Option] | None = None) -> int:
+    """Call the program and return its exit status; every error becomes a sentence on standard error.
+
+    Our own errors name `options` of the command line where they name arguments in Python.
+    """
     with _open_standard_streams():
         try:
             with _raise_for_signals():
@@ -52,6 +56,8 @@ def run_to_end(program: Callable[[], object]) -> int:
             return status if isinstance(status, int) else ExitStatus.DONE
         except (Exception, KeyboardInterrupt, _Terminated, pl.exceptions.PanicException) as error:
             status, sentence = _explain(error)
+            if isinstance(error, GoodgainError):
+                sentence = name_options(sentence, options or {})
             if sentence:
                 with suppress(OSError, ValueError):  # standard error is full or closed: the exit status has to say it
                     print(f"goodgain: {sentence}", file=sys.stderr, flush=True)

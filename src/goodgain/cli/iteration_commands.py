@@ -26,7 +26,7 @@ from goodgain.reporting.plots.pictures import draw_curves, write_picture
 @shared.run_argument
 @click.option("-m", "--measure", "measures", multiple=True, help="One of ours, without @: its value at each iteration.")
 @shared.rel_option
-@shared.output_format_option("table", "csv", "jsonl", "parquet")
+@shared.output_option("csv")
 @shared.spreadsheet_option
 @shared.reading_options
 def ledger(
@@ -34,7 +34,7 @@ def ledger(
     run: str,
     measures: tuple[str, ...],
     rel: float | None,
-    output_format: str,
+    output: shared.Output,
     spreadsheet: bool,
     **reading: Any,
 ) -> None:
@@ -43,9 +43,10 @@ def ledger(
     A query has no row after its last iteration: an average of rows over queries leaves out those that have stopped.
     goodgain curve prints the means over all queries.
     """
+    shared.check_outputs([output.path], [qrels, run])
     searched, judged = open_run_and_qrels(qrels, run, **reading)
     frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
-    print_frame(frame, output_format, spreadsheet=spreadsheet)
+    print_frame(frame, output, spreadsheet=spreadsheet)
 
 
 @click.command(
@@ -67,7 +68,7 @@ def ledger(
 )
 @click.option("--seed", type=int, default=42, help="Seed of the bootstrap.")
 @shared.plot_option
-@shared.output_format_option("table", "csv", "jsonl", "parquet")
+@shared.output_option("csv")
 @shared.spreadsheet_option
 @shared.rows_option
 @shared.reading_options
@@ -81,7 +82,7 @@ def curve(
     resamples: int,
     seed: int,
     plot: Path | None,
-    output_format: str,
+    output: shared.Output,
     spreadsheet: bool,
     rows: str,
     **reading: Any,
@@ -92,21 +93,21 @@ def curve(
     that has stopped goes on with empty iterations. "searching" is the number of queries that still searched, "coverage" the
     judged share of the results that were new at this iteration. A terminal also shows each curve as a line of small bars.
     """
-    shared.check_outputs([plot], [qrels, *shared.find_systems(runs).values()])
+    shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
     judged, systems = shared.open_systems(qrels, runs, **reading)
     frame = iteration_curves.curve(
         judged, systems, measures, rel=rel, upto=upto, seed=seed, resamples=resamples, columns=reading["columns"]
     )
-    if output_format == "table":
-        _print_tables(frame, rows=rows, places=places)
+    if output.form == "table":
+        _print_tables(frame, output, rows=rows, places=places)
     else:
-        print_frame(frame, output_format, spreadsheet=spreadsheet)
+        print_frame(frame, output, spreadsheet=spreadsheet)
     if plot is not None:
         write_picture(draw_curves(frame), plot)
         shared.say(f"picture: {plot}")
 
 
-def _print_tables(frame: pl.DataFrame, *, rows: str, places: int) -> None:
+def _print_tables(frame: pl.DataFrame, output: shared.Output, *, rows: str, places: int) -> None:
     values = [
         Value(None, f"{row['measure']}@{row['iteration']}", row["system"], row["mean"])
         for row in frame.rows(named=True)
@@ -115,6 +116,6 @@ def _print_tables(frame: pl.DataFrame, *, rows: str, places: int) -> None:
     for name in ("searching", "coverage"):
         numbers = of_one.select("iteration", "system", name).iter_rows()
         values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
-    print_values(values, output_format="table", rows=rows, places=places, by_query=False)
+    print_values(values, output, rows=rows, places=places, by_query=False)
     if sys.stdout.isatty():
         print_sparklines(frame, places)

@@ -63,7 +63,7 @@ _POLICIES = ("standard", "id", "strict", "content")
     "--tools", multiple=True, metavar="NAME", help="A tool that searches; instead of the rule of docs/traces."
 )
 @click.option(
-    "--query-id", "--query_id", "query_id", help="For traces without one: a constant, or a path such as /metadata/qid."
+    "--query-id", help="For traces without one: a constant, or a path such as /metadata/qid."
 )
 @shared.file_option(
     "--query-ids",
@@ -139,7 +139,7 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
 @click.command(
     epilog=shared.make_epilog(
         "goodgain dedup docs/web_search.jsonl -o documents.jsonl",
-        "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each_system",
+        "goodgain dedup docs/web_search.jsonl -o documents.parquet --policy content --each-system",
     )
 )
 @click.argument("results", metavar="RESULTS")
@@ -152,14 +152,14 @@ def _show_progress() -> Iterator[Callable[[int, int], None] | None]:
     default="passage",
     help="The unit that is one document.",
 )
-@click.option("--trust_doc_id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
+@click.option("--trust-doc-id", is_flag=True, help="Equal doc_ids alone decide, as in a fixed corpus.")
 @shared.file_option(
     "--with",
     "earlier",
     metavar="RESULTS",
     help="Results that have their documents: these are joined, and stay as they are.",
 )
-@click.option("--each_system", is_flag=True, help="Each system by itself, instead of all of a query together.")
+@click.option("--each-system", is_flag=True, help="Each system by itself, instead of all of a query together.")
 def dedup(
     results: str, output: Path, explain: str | None, policy: Any, level: Any, trust_doc_id: bool, each_system: bool,
     earlier: Path | None,

@@ -11,7 +11,11 @@ from typing import Any, NamedTuple, TextIO
 
 import polars as pl
 
+from goodgain.cli.shared_options import Output, say
+from goodgain.comparing.rendering import write_grid
+from goodgain.comparing.table_cells import Cell, Grid
 from goodgain.files.safe_text import escape_columns, escape_controls, guard_formulas
+from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES
 
@@ -65,55 +69,91 @@ def format_signature(signature: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in (shown | shares).items())
 
 
-def print_frame(frame: pl.DataFrame, output_format: str, *, spreadsheet: bool = False) -> None:
-    """Print every row of a frame as `table`, `csv` (for a spreadsheet, without formulas), `jsonl` or `parquet`."""
-    if output_format == "table":
+def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = False) -> None:
+    """Print every row of a frame, or write it to a file; CSV for a spreadsheet has no formulas."""
+    if output.form == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(escape_columns(frame))
-    elif output_format == "csv":
-        print((guard_formulas(frame) if spreadsheet else frame).write_csv(), end="")
-    elif output_format == "jsonl":
-        print(frame.write_ndjson(), end="")
+    elif output.form in ("markdown", "latex"):
+        words = sum(not dtype.is_numeric() for dtype in frame.dtypes)
+        cells = [[Cell("" if value is None else str(value)) for value in row] for row in frame.rows()]
+        write_output(write_grid(Grid("", frame.columns, words, cells), output.form), output)
     else:
-        content = io.BytesIO()  # Polars would raise an error of its own where standard output is full or closed
-        frame.write_parquet(content)
-        sys.stdout.buffer.write(content.getvalue())
+        write_output(_encode_frame(guard_formulas(frame) if spreadsheet else frame, output.form), output)
+
+
+def _encode_frame(frame: pl.DataFrame, form: str) -> str | bytes:
+    if form in ("csv", "tsv"):
+        return frame.write_csv(separator="," if form == "csv" else "\t")
+    if form == "json":
+        return json.dumps(frame.to_dicts(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    if form == "jsonl":
+        return frame.write_ndjson()
+    content = io.BytesIO()  # Polars would raise an error of its own where standard output is full or closed
+    frame.write_parquet(content)
+    return content.getvalue()
+
+
+def write_output(content: str | bytes, output: Output) -> None:
+    """Print what a command found, or write it to its file, whole or not at all."""
+    data = content.encode() if isinstance(content, str) else content
+    if output.path is not None:
+        with atomic_write(output.path) as file:
+            file.write(data)
+        say(f"written: {output.path}")
+    elif isinstance(content, str):
+        print(content, end="")
+    else:
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
 
 def print_values(
-    values: Sequence[Value], *, output_format: str, rows: str, places: int, by_query: bool, named: bool = True
+    values: Sequence[Value], output: Output, *, rows: str, places: int, by_query: bool, named: bool = True
 ) -> None:
-    """Print values, in their order, as `jsonl`, one a line, or as `table` or `tsv`, one column for each system or measure.
+    """Print values in their order, or write them to a file: a column for each system or measure, in data forms a row each.
 
     Args:
-        rows: `measures` or `systems`: what has a row of its own in a table or TSV.
-        places: decimals of a table or TSV; -1 for full precision.
+        values: the values.
+        output: where, and the form.
+        rows: `measures` or `systems`: what has a row of its own in a table, Markdown, LaTeX or TSV.
+        places: decimals of these; -1 for full precision.
+        by_query: whether there are values of single queries.
         named: whether to name systems; if not, there is one, and TSV has no header, as ir_measures prints it.
     """
-    if output_format == "jsonl":
-        for one in values:
-            row: dict[str, Any] = {"system": one.system} if named else {}
-            row |= {"query_id": one.query} if by_query else {}
-            row |= {"measure": one.measure, "value": one.value}
-            row |= {} if one.queries is None else {"queries": one.queries}
-            row |= {} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True))
-            print(json.dumps(row, allow_nan=False))
+    if output.form in ("json", "jsonl", "csv", "parquet"):
+        objects = [_list_fields(one, by_query=by_query, named=named) for one in values]
+        if output.form == "jsonl":
+            write_output("".join(json.dumps(one, allow_nan=False) + "\n" for one in objects), output)
+        else:
+            print_frame(pl.DataFrame(objects, infer_schema_length=None), output)
         return
     header, body = _arrange(values, rows=rows, by_query=by_query)
     if not named and rows == "measures":
         header[-1] = "value"
-    if output_format == "tsv":
+    if output.form == "tsv":
+        lines = [(*words, *(text for cell in cells for text in _write_value(cell, places))) for words, cells in body]
         if named or rows == "systems":
             words, first = body[0]
             own = zip(header[len(words) :], first, strict=True)
             names = ([name] if value.bounds is None else [name, f"{name} least", f"{name} most"] for name, value in own)
-            print(*header[: len(words)], *chain(*names), sep="\t")
-        for words, cells in body:
-            print(*words, *(text for cell in cells for text in _write_value(cell, places)), sep="\t")
-    else:
+            lines.insert(0, (*header[: len(words)], *chain(*names)))
+        write_output("".join("\t".join(line) + "\n" for line in lines), output)
+    elif output.form == "table":
         _print_table(header, body, places, rows=rows)
+    else:
+        grid_rows = [[*map(Cell, words), *(Cell(_write_cell(cell, places)) for cell in cells)] for words, cells in body]
+        write_output(write_grid(Grid("", header, len(body[0][0]), grid_rows), output.form), output)
+
+
+def _list_fields(one: Value, *, by_query: bool, named: bool) -> dict[str, Any]:
+    """Return a value as the fields of its row in JSON, CSV and Parquet."""
+    row: dict[str, Any] = {"system": one.system} if named else {}
+    row |= {"query_id": one.query} if by_query else {}
+    row |= {"measure": one.measure, "value": one.value}
+    row |= {} if one.queries is None else {"queries": one.queries}
+    return row | ({} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True)))
 
 
 #: The words of a row, the query first if it is shown, and its values.

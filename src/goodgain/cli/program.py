@@ -6,7 +6,6 @@ Commands read files and print results on stdout, and everything else on stderr.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
+from goodgain.cli.notices import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
-from goodgain.errors import GoodgainNotice
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
@@ -32,8 +31,28 @@ from goodgain.measures.names import RANKED_MEASURES
 from goodgain.version import __version__
 
 
+class CommandsInOrder(click.Group):
+    """Lists its commands in the order of work, with whole summaries."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands as they were added."""
+        return [*self.commands]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write name and summary of each command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=formatter.width * 3)) for name, command in self.commands.items()]
+            )
+
+
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    cls=CommandsInOrder,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "show_default": True,
+        "token_normalize_func": lambda name: name.replace("_", "-"),  # --by_query as ir_measures writes it is --by-query
+    },
     epilog=shared.make_epilog(
         "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 SRE@3 SRR'",
         "goodgain measures",
@@ -44,7 +63,7 @@ def program() -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
 
 
-@program.command(
+@click.command(
     epilog=shared.make_epilog(
         "goodgain flatten qrels_examples/guideline/agent.run -o flat.run",
         "goodgain flatten qrels_examples/late_recovery/late.run -o last.run --order last",
@@ -63,7 +82,7 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
     write_run(Run(evaluation.flatten(searched, order=order), name=searched.name), output)
 
 
-@program.command(
+@click.command(
     epilog=shared.make_epilog(
         "goodgain validate qrels_examples/guideline/agent.run",
         "goodgain validate qrels_examples/guideline/qrels.txt",
@@ -102,16 +121,18 @@ _FAMILIES = {
 }
 
 
-@program.command("measures", epilog=shared.make_epilog("goodgain measures", "goodgain measures | grep lower"))
+@click.command("measures", epilog=shared.make_epilog("goodgain measures", "goodgain measures | grep lower"))
 def list_measures() -> None:
     """List the measures that are computed here; all other measures of ir_measures can be asked for too."""
     from rich.table import Table
     from rich.text import Text
 
-    console = open_console(sys.stdout, width=None if sys.stdout.isatty() else 160)
+    header = ("measure", "better", "bounds", "definition")
     described = list(_describe_measures())
+    if not sys.stdout.isatty():
+        print(*header, sep="\t")
     for family, title in _FAMILIES.items():
-        table = Table("measure", "better", "bounds", "definition", title=title, title_justify="left")
+        table = Table(*header, title=title, title_justify="left")
         for declared, details in described:
             if declared.family == family:
                 least, most = declared.bounds
@@ -119,7 +140,12 @@ def list_measures() -> None:
                 better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declared.better]
                 bounds = f"{least}..{most}" if most else f">= {least}"
                 table.add_row(*map(Text, (declared.usage, better, bounds, "; ".join(filter(None, sentences)))))
-        console.print(table)
+        if sys.stdout.isatty():
+            open_console(sys.stdout).print(table)
+        else:  # plain text, a line each, for grep
+            print(f"# {title}")
+            for cells in zip(*(column.cells for column in table.columns), strict=True):
+                print(*cells, sep="\t")
 
 
 def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
@@ -132,19 +158,13 @@ def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
         yield declared, [f"takes {', '.join(own)}"] if own else []
 
 
-for _command in (ledger, evaluate, curve, compare, pool, judge, label, convert, dedup):
+#: The commands in the order of work: from logs to a run, from judgments to qrels, from both to numbers and a decision.
+for _command in (convert, dedup, pool, label, judge, evaluate, ledger, curve, compare, flatten, list_measures, validate):
     program.add_command(_command)
 
 
 def main() -> None:
     """Run the program, and end this process with its exit status."""
-    shown: set[str] = set()
-
-    def show_notice(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-        if str(message) not in shown and issubclass(category, GoodgainNotice):
-            shown.add(str(message))
-            print(f"notice: {message}", file=sys.stderr)
-
-    warnings.showwarning = show_notice
-    warnings.simplefilter("always", GoodgainNotice)
-    sys.exit(run_to_end(lambda: program(standalone_mode=False)))
+    options = find_options(program)
+    show_notices(options)
+    sys.exit(run_to_end(lambda: program(standalone_mode=False), options))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -125,19 +125,66 @@ READING = ("gaps", "first", "labels", "columns", "errors")
 reading_options = join_options(gaps_options, labels_option, columns_option, errors_option)
 
 
+full_option = click.option(
+    "--full",
+    is_flag=True,
+    help="With a table: print the tests, all notices and the signature too, as every other form does.",
+)
+
+
 def places_option(described: str) -> Decorator:
     """Return the option of the number of decimals, with its help."""
     return click.option("-p", "--places", type=click.IntRange(*PLACES), default=4, help=described)
 
 
-def output_format_option(*forms: str) -> Decorator:
-    """Return the option of the form of the output: by default the first on a terminal, the second elsewhere."""
+class Output(NamedTuple):
+    """Where a command prints, and in which form.
+
+    Attributes:
+        form: `table`, or one of `FORMS`.
+        path: the file; None for standard output.
+    """
+
+    form: str
+    path: Path | None = None
+
+
+#: Ending of a file -> the form that it is written in; these forms can be printed too, and a table as well.
+_FORM_OF = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".json": "json",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".parquet": "parquet",
+}
+FORMS = ("table", *_FORM_OF.values())
+
+
+class _OutputType(click.ParamType):
+    name = "FORM|FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Output:
+        if isinstance(value, Output) or value in FORMS:
+            return value if isinstance(value, Output) else Output(value)
+        form = _FORM_OF.get(Path(value).suffix.lower())
+        if form is None:
+            self.fail(f"{value!r} is not {', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}", param, ctx)
+        return Output(form, Path(value))
+
+
+def output_option(form: str) -> Decorator:
+    """Return the option of the output: by default a table on a terminal, and `form` elsewhere."""
     return click.option(
         "-o",
-        "--output_format",
-        type=click.Choice(forms),
-        help=f"Default: {forms[0]} on a terminal, else {forms[1]}.",
-        callback=lambda _context, _option, value: value or forms[0 if sys.stdout.isatty() else 1],
+        "--output",
+        "--output-format",
+        type=_OutputType(),
+        metavar="FORM|FILE",
+        help=f"Print {', '.join(FORMS)}; or write a file that ends in {' '.join(_FORM_OF)}. Default: {FORMS[0]} on a "
+        f"terminal, else {form}.",
+        callback=lambda _context, _option, value: value or Output("table" if sys.stdout.isatty() else form),
     )
 
 

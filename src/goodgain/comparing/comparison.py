@@ -9,7 +9,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.comparison_notes import SystemQueries, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_notes import Note, SystemQueries, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.pairs_table import average_rows, compare_pairs
 from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
@@ -28,6 +28,7 @@ from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
+_SEARCHED = pl.col("value") > 0
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
 
@@ -167,7 +168,8 @@ def compare(
                 )
                 if bounds:
                     reaches[name] = find_reach(scores[name], searched, of_run, needed, order=order)
-    few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})
+    queries = {name: _list_queries(of) for name, of in scores.items()}
+    few_shared = describe_shared_queries(queries)
     values = _build_matrices(scores, needed)
     better = {str(measure): find_direction(measure) for measure in asked}
     complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}  # queries for which all have a value
@@ -178,9 +180,9 @@ def compare(
     if bounds:
         means, found = add_bounds_of_means(means, reaches), add_bounds(found, asked, reaches)
     coverage = _stack_systems({name: of.coverage for name, of in scores.items()})
-    notes = (*([few_shared] if few_shared else []), *list_notes(asked, values, about, coverage))
-    for sentence in notes:
-        notice(sentence)
+    notes = [*([Note(few_shared)] if few_shared else []), *list_notes(asked, values, about, queries)]
+    for note in notes:
+        notice(note.text, minor=note.minor)
     tested = _stack_systems({name: of.per_query for name, of in scores.items()})
     return Comparison(
         systems=about,
@@ -189,14 +191,15 @@ def compare(
         pairs=found,
         values=tested.filter(pl.col("measure").is_in(list(better))).select("query_id", "measure", "system", "value"),
         baseline=baseline,
-        notes=notes,
+        notes=tuple(note.text for note in notes),
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
 
 
 def _list_queries(scores: Scores) -> SystemQueries:
-    searched = scores.per_query.filter(measure=str(NumIter)).filter(pl.col("value") > 0)
-    return SystemQueries(searched.get_column("query_id").to_list(), scores.unjudged_queries)
+    iterations = scores.per_query.filter(measure=str(NumIter))
+    searched, idle = (iterations.filter(is_some).get_column("query_id").to_list() for is_some in (_SEARCHED, ~_SEARCHED))
+    return SystemQueries(searched, scores.unjudged_queries, idle)
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:

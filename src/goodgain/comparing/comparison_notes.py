@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, list_shares, share_of_smaller
+from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
@@ -27,10 +27,12 @@ class SystemQueries(NamedTuple):
     Attributes:
         judged: those that the qrels judge.
         others: some of those that they do not.
+        never_searched: queries of the qrels that have no iteration.
     """
 
     judged: Collection[str]
     others: Collection[str]
+    never_searched: Collection[str] = ()
 
     def __str__(self) -> str:
         return ", ".join(repr(query_id) for query_id in sorted(self.judged or self.others)[:_EXAMPLES])
@@ -64,75 +66,86 @@ def describe_shared_queries(systems: Mapping[str, SystemQueries]) -> str | None:
     )
 
 
+class Note(NamedTuple):
+    """A sentence, and whether it changes nobody's mind about the numbers."""
+
+    text: str
+    minor: bool = False
+
+
 def list_notes(
-    measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], systems: pl.DataFrame, coverage: pl.DataFrame
-) -> Iterator[str]:
-    """Yield the sentences that apply to a comparison; `values` has those of each measure and NumIter, by name."""
+    measures: Sequence[ir_measures.Measure],
+    values: Mapping[str, Matrix],
+    systems: pl.DataFrame,
+    queries: Mapping[str, SystemQueries],
+) -> Iterator[Note]:
+    """Yield the notes on a comparison; `values` has the values of each measure and NumIter, by name."""
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names, iterations = systems.get_column("system").to_list(), values[str(NumIter)]
-    yield from _describe_missing_queries(systems)
+    yield from _describe_missing_queries(systems, queries)
     for name in map(str, measures):
         if left_out := int((~np.isfinite(values[name])).any(axis=0).sum()):
-            yield f"{name}: {_format_queries(left_out)} left out of its rows, where some system has no value"
-    yield from _describe_low_coverage(systems, coverage)
+            yield Note(f"{name} leaves out {_format_queries(left_out)}, where some system has no value.", minor=True)
+    yield from _describe_low_coverage(systems)
     yield from _describe_ends(ours, iterations, names)
     yield from _describe_idle_systems(measures, values, names)
     for measure in ours:
         if measure.params.get("pool") == "retrieved":
-            yield f"{measure}: asks for the good documents a system itself retrieved; not comparable between systems"
+            yield Note(f"{measure} is not comparable between systems: each is held to the good documents it found itself.")
 
 
-def _describe_missing_queries(systems: pl.DataFrame) -> Iterator[str]:
-    names = systems.get_column("system")
-    if absent := _list_systems(names, systems.get_column("absent_from_run")):
-        yield f"queries of the qrels absent from the run, counted as never searched (N = 0): {absent}"
-    if unknown := _list_systems(names, systems.get_column("without_judgments")):
-        yield f"queries of the run without judgments, left out: {unknown}"
+def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, SystemQueries]) -> Iterator[Note]:
+    for name, of in queries.items():
+        if of.never_searched:
+            shown = sorted(of.never_searched)[:_EXAMPLES]
+            more = ", ..." if len(of.never_searched) > _EXAMPLES else ""
+            counted = f"{_format_queries(len(of.never_searched))} never searched in {name}: {', '.join(shown)}{more}"
+            yield Note(f"{counted} (counted as found nothing).")
+    if unknown := _list_systems(systems.get_column("system"), systems.get_column("without_judgments")):
+        yield Note(f"Queries without judgments are left out: {unknown}.")
 
 
-def _describe_low_coverage(systems: pl.DataFrame, coverage: pl.DataFrame) -> Iterator[str]:
+def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
     low = systems.filter(pl.col("coverage") < LOW_COVERAGE).select("system", "coverage").rows()
     if low:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
-        each = "; ".join(f"{name} {list_shares(coverage.filter(system=name))}" for name, _ in low)
-        yield (
-            f"low coverage (†): judged share of unique results under {LOW_COVERAGE} ({shares}; by iteration: {each}); unjudged "
-            "documents count as not relevant, so a small difference is not to be trusted, whatever its p"
+        yield Note(
+            f"low coverage (†): under {LOW_COVERAGE} of the unique results have a label ({shares}). The others count as not "
+            "relevant: judge more of them (goodgain pool), or see how much they could change (bounds=True)."
         )
 
 
-def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: Sequence[str]) -> Iterator[str]:
+def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: Sequence[str]) -> Iterator[Note]:
     """Warn where systems stop at different iterations: of values at the own last one, and of those after the end."""
     at_own_end = [str(m) for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
     differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
     if at_own_end and differing:
-        yield (
-            f"{', '.join(at_own_end)}: taken at each query's own last iteration, and the systems stop at different ones in "
-            f"{_format_queries(differing)}; so taken, rates (RG, RAG, SRE, SRR and their like) reward stopping early and sums "
-            "reward going on; compare at fixed iterations too (@i, or iterations=)"
+        yield Note(
+            f"{', '.join(at_own_end)}: the systems stop at different iterations in {_format_queries(differing)}. Rates then "
+            "favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or iterations=."
         )
     longest = np.minimum(iterations.max(axis=0), max((m.cutoff or 0 for m in ours), default=0))
     stopped = _list_systems(names, ((iterations < longest) & (iterations > 0)).sum(axis=1))
     if stopped:
-        yield (
-            f"queries in which a system stopped before the iteration compared, and another did not: {stopped}; after "
-            "its end a system keeps its ratios of totals (SRE, SRR), so these prefer one that stops even at a fixed "
-            "iteration; sums (CG) and means over iterations (RG) do not"
+        yield Note(
+            f"Queries in which a system stopped before the compared iteration and another did not: {stopped}. Ratios of totals "
+            "(SRE, SRR) stay as they were and favour stopping; sums (CG) and means over iterations (RG) do not.",
+            minor=True,
         )
 
 
 def _describe_idle_systems(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[Note]:
     """Warn of measures, better when lower, on which a system is better because it never searched."""
     lower = {str(measure): values[str(measure)] for measure in measures if find_direction(measure) == "down"}
     for k, name in enumerate(names):
         idle = values[str(NumIter)][k] == 0
         won = [measure for measure, of in lower.items() if (of[k] < of.max(axis=0))[idle].any()]
         if won:
-            yield (
-                f"{name}: never searched in {_format_queries(int(idle.sum()))}, and is better there on {', '.join(won)} for "
-                "it: a query without any search has no repeats, no wrong documents and no cost (SRR and Fallout are 0)"
+            yield Note(
+                f"{name} is better on {', '.join(won)} in {_format_queries(int(idle.sum()))} because it never searched there: "
+                "without results there are no repeats and no wrong documents."
             )
 
 

@@ -18,6 +18,7 @@ from goodgain.comparing.table_cells import (
     Findings,
     Grid,
     Layout,
+    build_brief_grids,
     build_grids,
     build_legend,
     describe_bounds,
@@ -37,17 +38,23 @@ def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
 
 
 def _write_markdown(comparison: Findings, layout: Layout) -> str:
-    parts = []
-    for grid in build_grids(comparison, layout):
-        align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
-        lines = [[*map(_escape_markdown, grid.header)], align]
-        lines += [
-            [f"**{_escape_markdown(c.text)}**" if c.best else _escape_markdown(c.text) for c in row]
-            for row in grid.rows
-        ]
-        parts.append(f"**{grid.title}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
+    parts = [f"**{grid.title}**\n\n{_write_markdown_table(grid)}" for grid in build_grids(comparison, layout)]
     parts.append("\n".join(f"- {_escape_markdown(sentence)}" for sentence in build_legend(comparison)))
     return "\n\n".join(parts) + "\n"
+
+
+def write_grid(grid: Grid, form: str) -> str:
+    """Return one table without its title, as `markdown`, or as the tabular of `latex` (booktabs)."""
+    return f"{_write_markdown_table(grid)}\n" if form == "markdown" else f"{_BOOKTABS}\n{_write_tabular(grid)}\n"
+
+
+def _write_markdown_table(grid: Grid) -> str:
+    align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
+    lines = [[*map(_escape_markdown, grid.header)], align]
+    lines += [
+        [f"**{_escape_markdown(c.text)}**" if c.best else _escape_markdown(c.text) for c in row] for row in grid.rows
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _escape_markdown(text: str) -> str:
@@ -56,11 +63,15 @@ def _escape_markdown(text: str) -> str:
 
 
 def _write_latex(comparison: Findings, layout: Layout) -> str:
-    means, pairs = (_write_tabular(grid) for grid in build_grids(comparison, layout))
+    grids = build_grids(comparison, layout)
+    means, pairs = (f"\\caption{{{_escape_latex(grid.title)}}}\n{_write_tabular(grid)}" for grid in grids)
     notes = "\n".join(f"{_escape_latex(sentence)}\\par" for sentence in build_legend(comparison))
     tables = [means, f"{pairs}\n\\par\\footnotesize\n{notes}"]
     floats = [f"\\begin{{table}}\n\\centering\n{table}\n\\end{{table}}" for table in tables]
-    return "\n\n".join(["% needs \\usepackage{booktabs}", *floats]) + "\n"
+    return "\n\n".join([_BOOKTABS, *floats]) + "\n"
+
+
+_BOOKTABS = "% needs \\usepackage{booktabs}"
 
 
 def _write_tabular(grid: Grid) -> str:
@@ -70,7 +81,6 @@ def _write_tabular(grid: Grid) -> str:
     ]
     header, *body = (" & ".join(cells) + r" \\" for cells in [map(_escape_latex, grid.header), *rows])
     lines = [
-        rf"\caption{{{_escape_latex(grid.title)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         header,
@@ -189,6 +199,26 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
         yield Text(escape_controls(sentence))
     if left_out:
         yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
+
+
+def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
+    """Yield one line a measure and pair for rich: difference, interval, wins, verdict; with bounds, both whole tables."""
+    from rich import box
+    from rich.text import Text
+
+    if "most" in comparison.pairs.columns:
+        yield from render_on_terminal(comparison, width, layout)
+        return
+    means, *pairs = build_brief_grids(comparison, layout)
+    for grid in (means, *pairs):
+        table = _build_rich_table(grid)
+        table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
+        yield table
+        yield Text("")
+    yield Text(
+        f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). Wins and losses count queries. --full adds "
+        "tests, effects, costs and notices."
+    )
 
 
 def _compute_width(grid: Grid) -> int:

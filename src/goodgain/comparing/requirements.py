@@ -124,7 +124,7 @@ def _check_line(comparison: Comparison, line: Requirement, systems: Iterable[str
     if not means:
         raise InputError(f"{line.text!r}: {line.measure} was not compared; add it to the measures")
     if line.bound is None and comparison.baseline is None:
-        raise InputError(f"{line.text!r}: the comparison has no baseline; name one with baseline= (--baseline)")
+        raise InputError(f"{line.text!r}: the comparison has no baseline; name one with baseline=")
     low = set(comparison.systems.filter(pl.col("coverage") < LOW_COVERAGE).get_column("system"))
     for system in systems:
         if line.bound is None:

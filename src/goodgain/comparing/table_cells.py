@@ -86,7 +86,7 @@ def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
     return [means, _build_pairs_grid(comparison, layout.places)]
 
 
-def _build_means_grid(comparison: Findings, places: int) -> Grid:
+def _build_means_grid(comparison: Findings, places: int, *, with_costs: bool = True) -> Grid:
     """Return a row for each measure with the best mean marked, and below them the cost of each system."""
     rows: list[list[Cell]] = []
     bounded = "most" in comparison.means.columns
@@ -101,10 +101,9 @@ def _build_means_grid(comparison: Findings, places: int) -> Grid:
             for row in of.iter_rows(named=True)
         ]
         rows.append([Cell(_name_row(measure, better, of.item(0, "queries"), queries)), *cells])
-    for name, title in _SPENT.items():
+    for name, title in _SPENT.items() if with_costs else ():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
-    title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
-    return Grid(title, ["measure", *comparison.systems.get_column("system")], 1, rows)
+    return Grid(f"Means over {_count_queries(queries)}", ["measure", *comparison.systems.get_column("system")], 1, rows)
 
 
 def _find_best(means: list[float], better: str | None) -> set[float]:
@@ -114,6 +113,32 @@ def _find_best(means: list[float], better: str | None) -> set[float]:
     top = max(means) if better == "up" else min(means)
     best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
     return best if any(mean not in best for mean in means) else set()
+
+
+def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
+    """Return a table with a row for each measure and pair, with the means of two systems in it, of more in one before it."""
+    made, names = comparison.signature, comparison.systems.get_column("system").to_list()
+    one_pair = len(names) == 2
+    system, against = comparison.pairs.select("system", "against").row(0)
+    header = ["measure", *((system, against) if one_pair else ("system", "against"))]
+    header += ["difference", f"{100 * (1 - made['alpha']):g} % interval", "wins/losses", "verdict"]
+    rows = []
+    for row in comparison.pairs.iter_rows(named=True):
+        means = (_format_number(row[name], layout.places) for name in ("mean", "mean_against"))
+        cells = [
+            _name_row(row["measure"], row["better"], row["queries"], made["queries"]),
+            *(means if one_pair else (row["system"], row["against"])),
+            _format_signed(row["difference"], layout.places),
+            _format_interval(row["low"], row["high"], layout.places),
+            _ABSENT if row["wins"] is None else f"{row['wins']}/{row['losses']}",
+        ]
+        rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
+    title = f"{system} against {against}, " if one_pair else "System minus against, "
+    pairs = Grid(f"{title}{_count_queries(made['queries'])}", header, 1 if one_pair else 3, rows)
+    if one_pair:
+        return [pairs]
+    means_grid = _build_means_grid(comparison, layout.places, with_costs=False)
+    return [means_grid.turn("system") if layout.rows == "systems" else means_grid, pairs]
 
 
 #: Column of the pairs -> its heading in a table; Tukey's is shown where it exists.
@@ -179,8 +204,11 @@ def describe_bounds(signature: Mapping[str, Any]) -> list[str]:
 
 def _name_row(measure: str, better: str | None, queries: int, of_all: int) -> str:
     """Return a measure with its arrow, and with the number of its queries where it has no value for some."""
-    number = "" if queries == of_all else f" ({queries:,} quer{'y' if queries == 1 else 'ies'})"
-    return f"{measure} {ARROWS[better]}{number}"
+    return f"{measure} {ARROWS[better]}" + ("" if queries == of_all else f" ({_count_queries(queries)})")
+
+
+def _count_queries(queries: int) -> str:
+    return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
 
 
 def _format_bounds(row: Mapping[str, Any], places: int) -> str:

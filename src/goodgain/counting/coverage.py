@@ -147,7 +147,7 @@ def _warn_if_low(coverage: Coverage) -> None:
         notice(
             f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
             f"{list_shares(coverage.tabulate())}), and to most measures the others are not relevant; judge more of them (goodgain "
-            "pool lists them), or see how much they could change (bounds=True, --bounds)"
+            "pool lists them), or see how much they could change (bounds=True)"
         )
 
 
@@ -199,7 +199,7 @@ def warn_if_misleading(
         notice(
             f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}: "
             "iterations were counted 1, 2, 3 ... in their order; if a missing number means a search without results, read "
-            "the run with gaps='empty' (--gaps empty)"
+            "the run with gaps='empty'"
         )
     if labels is not None and coverage.lowest == 0:
         notice(

@@ -75,7 +75,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         if other is not None:
             raise InputError(
                 f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
-                "columns={'relevance': 'relevance'} (--columns relevance=relevance) to read that of this name"
+                "columns={'relevance': 'relevance'} to read that of this name"
             )
     understood = _find_synonyms(names, table, found.values(), label)
     found |= understood
@@ -105,8 +105,8 @@ def _find_synonyms(names: list[str], table: Table, taken: Iterable[str], label: 
                 understood[name] = ours
         else:
             raise InputError(
-                f"{label} has two columns that may be {ours}, {other!r} and {name!r}: pass columns={{{other!r}: {ours!r}}} "
-                f"(--columns {other}={ours}), or the other one"
+                f"{label} has two columns that may be {ours}, {other!r} and {name!r}: pass columns={{{other!r}: {ours!r}}}, "
+                "or the other one"
             )
     return understood
 
@@ -115,7 +115,7 @@ def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
     """Give a notice that says which columns were understood by usual synonyms, if any were."""
     if found.understood:
         read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
-        notice(f"{label}: {read}; pass columns= (--columns) if that is wrong")
+        notice(f"{label}: {read}; pass columns= if that is wrong")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:

@@ -83,14 +83,15 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     ):  # no two rows have one hash, so no pair repeats; hashes are counted faster than pairs
         remedy = "keep the one that is right"
         if by_iteration:
-            remedy += ", or read the qrels with labels='iteration' (--labels iteration) if column 2 is the iteration"
+            remedy += ", or read the qrels with labels='iteration' if column 2 is the iteration"
         _check_contradictions(frame, rows, key, remedy)
         labels = frame.unique(key, keep="first", maintain_order=True)
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
     if by_iteration:
         notice(
             f"{rows.label}: column 2 holds positive integers and was ignored, as every tool does; if they are the "
-            "iterations the labels belong to, read the qrels with labels='iteration' (--labels iteration)"
+            "iterations the labels belong to, read the qrels with labels='iteration'",
+            minor=True,
         )
     return labels, subtopics
 
@@ -116,7 +117,8 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> pl.Dat
     if differing:
         notice(
             f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
-            "differ between iterations; the first occurrence in a run decides"
+            "differ between iterations; the first occurrence in a run decides",
+            minor=True,
         )
     return distinct
 

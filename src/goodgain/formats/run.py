@@ -246,8 +246,8 @@ def warn_once(run: AnyRun, text: str, *, about: str | None = None) -> None:
 def describe_likely_iteration(column: str) -> str:
     """Return the sentence about a column that looks like the iteration and was not read as it."""
     return (
-        f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}} "
-        f"(--columns {column}=iteration), or, if it is not, rename it"
+        f"found the column {column!r}, which looks like the iteration: pass columns={{{column!r}: 'iteration'}}, "
+        "or, if it is not, rename it"
     )
 
 

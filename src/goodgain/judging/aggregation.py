@@ -65,7 +65,7 @@ def aggregate(
     [('q', 'a', 1, 3, 0, False), ('q', 'b', None, 2, 1, True)]
     """
     if map_first and map is None:
-        raise InputError("map_first=True (--map-first) has no map to apply; give map= (--map) too")
+        raise InputError("map_first=True has no map to apply; give map= too")
     known = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known)
@@ -74,7 +74,7 @@ def aggregate(
         frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
     rule = _choose_rule(how, frame, labels if map_first and labels is not None else known)
     if rule == "majority":
-        remedy = "how='mean', or map the grades to 0 and 1 first (--map '>=2 -> 1' --map-first)"
+        remedy = "how='mean', or map the grades to 0 and 1 first (map='>=2 -> 1', map_first=True)"
         otherwise = f"and a majority vote needs 0 and 1; choose {remedy}"
         read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
     if rule == "first" and not read.ordered:
@@ -86,7 +86,7 @@ def aggregate(
     if labels is not None and not map_first:
         mapped = labels.apply(
             found.get_column("relevance").cast(pl.Float64),
-            remedy="map the grades before they are aggregated (map_first=True, --map-first)",
+            remedy="map the grades before they are aggregated (map_first=True)",
         )
         found = found.with_columns(relevance=mapped)
     return keep_whole_labels(found)
@@ -104,7 +104,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     given = frame.get_column("grade").drop_nulls()
     if several and len(given) and given.is_in([0.0, 1.0]).all():
         notice(
-            "all grades are 0 or 1 and their mean was taken, since no scale was given; say scale='binary' (--scale binary) for "
+            "all grades are 0 or 1 and their mean was taken, since no scale was given; say scale='binary' for "
             "the majority"
         )
     return "mean"
@@ -145,7 +145,7 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     """
     source, labels = load_qrels(qrels), find_map(map)
     remedy = (
-        "aggregate the grades with map= and map_first=True (--map-first), which maps them before their mean is taken"
+        "aggregate the grades with map= and map_first=True, which maps them before their mean is taken"
     )
 
     def apply(frame: pl.DataFrame) -> pl.DataFrame:

@@ -167,7 +167,7 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
         remedy = "correct it, or leave it empty where there is no grade"
         for name, words in WORDS.items():
             if value in words:
-                remedy = f"read such labels with scale={name!r} (--scale {name})"
+                remedy = f"read such labels with scale={name!r}"
         raise InputError(
             f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number; {remedy}"
         )

@@ -76,8 +76,7 @@ def collect_documents(
     empty = wanted.get_column("text").null_count()
     if empty:
         notice(
-            f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade; give --results or --texts "
-            "(results=, texts=)"
+            f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade; give results= or texts="
         )
     return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
 

@@ -71,11 +71,11 @@ _LARGEST_BODY = 2**20
 _SAID = 300
 #: A parameter that an endpoint may refuse -> what to do about it.
 _REMEDIES = {
-    "temperature": "send none: --temperature none (temperature=None)",
-    "response_format": "ask without a schema: --no-schema (schema=False)",
-    "json_schema": "ask without a schema: --no-schema (schema=False)",
-    "max_completion_tokens": "use the older name: --output-limit max_tokens (output_limit='max_tokens')",
-    "max_tokens": "use the newer name: --output-limit max_completion_tokens (output_limit='max_completion_tokens')",
+    "temperature": "send none: temperature=None",
+    "response_format": "ask without a schema: schema=False",
+    "json_schema": "ask without a schema: schema=False",
+    "max_completion_tokens": "use the older name: output_limit='max_tokens'",
+    "max_tokens": "use the newer name: output_limit='max_completion_tokens'",
 }
 #: Errors of httpx, or of httpx2, which the client brings: there is no connection, and nothing was sent.
 _NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
@@ -87,7 +87,7 @@ _HOPELESS = {
     401: "the key is not accepted; set the variable {key}",
     402: "the account has no credit",
     403: "the key may not use this model or endpoint",
-    404: "the endpoint or the model is not there; check --base-url and --model",
+    404: "the endpoint or the model is not there; check base_url= and model=",
 }
 
 
@@ -147,7 +147,7 @@ class Endpoint:
         if not url:
             raise InputError(
                 "there is no endpoint: nothing is sent anywhere by default; give the address of one that is "
-                f"OpenAI-compatible (--base-url, base_url=, or the variable {_URL_VARIABLE})"
+                f"OpenAI-compatible (base_url=, or the variable {_URL_VARIABLE})"
             )
         parts = _split_address(url)
         try:
@@ -236,7 +236,7 @@ class Endpoint:
         if type(cause).__name__ in _NOT_CONNECTED:
             if not self._has_answered:
                 raise UnreachableError(
-                    f"{self._url}: cannot be reached ({reason}). Start the endpoint, or correct --base-url (base_url=)"
+                    f"{self._url}: cannot be reached ({reason}). Start the endpoint, or correct base_url="
                 )
             return Reply(Answer(None, f"the connection failed ({reason})", "connection"), again=True)
         if isinstance(error, (openai.APITimeoutError, TimeoutError)):
@@ -285,8 +285,8 @@ class Endpoint:
             return Reply(Answer(None, f"redirects to {target}", f"http_{error.status_code}"))
         base = target.removesuffix("/chat/completions")
         is_another = base not in (target, self._url)
-        remedy = f"If you trust it, give --base-url {base}" if is_another else "Correct --base-url"
-        raise StoppedError(f"{self._url}: redirects to {target}, and redirects are not followed. {remedy} (base_url=)")
+        remedy = f"If you trust it, give base_url={str(base)!r}" if is_another else "Correct base_url="
+        raise StoppedError(f"{self._url}: redirects to {target}, and redirects are not followed. {remedy}")
 
     def _shorten(self, text: str) -> str:
         """Return a text of the endpoint in one line of at most 300 characters, without the key, which some repeat."""

@@ -33,7 +33,7 @@ def prepare_audit(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, 
     """Return the requests of an audit of some documents, taken at random: of the same ones always the same."""
     shown = wanted.filter(pl.col("text").is_not_null())
     if not shown.height:
-        raise InputError("there is no document with a text, so that nothing can be audited; give --results or --texts")
+        raise InputError("there is no document with a text, so that nothing can be audited; give results= or texts=")
     some = shown.sample(min(documents, shown.height), seed=0, shuffle=True)
     audit = {"": make_requests(some, prompt, parameters)}
     for name, attack in ATTACKS.items():

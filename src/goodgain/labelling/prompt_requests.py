@@ -120,7 +120,7 @@ class Parameters:
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(f"model={self.model!r}: give the name that the endpoint has for the model")
         if self.temperature is not None:
-            check_number("temperature", self.temperature, 0, 100, others=", or None to send none (--temperature none)")
+            check_number("temperature", self.temperature, 0, 100, others=", or None to send none")
         check_whole_number("max_output_tokens", self.max_output_tokens, 1)
         if self.output_limit not in OUTPUT_LIMITS:
             raise InputError(f"output_limit={self.output_limit!r}: give {' or '.join(OUTPUT_LIMITS)}")

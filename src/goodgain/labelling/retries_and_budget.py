@@ -280,7 +280,7 @@ class _Job:
             if self._failures >= _GIVE_UP:
                 raise StoppedError(
                     f"{self.endpoint.host} failed {_GIVE_UP} documents one after the other, the last with {answer.status} "
-                    f"({answer.reason}); look at the endpoint, then send these again with --retry failed (retry_failed=True)"
+                    f"({answer.reason}); look at the endpoint, then send these again with retry_failed=True"
                 )
 
 

@@ -15,7 +15,7 @@ from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 _LARGEST_LABEL = 4
 
 #: How a caller with the option rel names it, a format of its value; without one measures alone can name the threshold.
-_SWITCH = "rel={0:g} (--rel {0:g})"
+_SWITCH = "rel={0:g}"
 
 
 def find_thresholds(measures: Iterable[GoodGainMeasure]) -> list[float]:
@@ -79,8 +79,8 @@ def warn_if_no_label_reaches(
         remedy = f"give {switch.format(lower)}"
     else:
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts give measures in any order
-    thresholds = " or ".join(f"rel={threshold:g}" for threshold in find_thresholds(beyond))
+    thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
-        f"no label of the qrels reaches {thresholds} (the largest is {largest:g}), so no document is good: CG, SRE and the "
-        f"like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
+        f"no label of the qrels reaches the threshold {thresholds} (the largest is {largest:g}), so no document is good: CG, "
+        f"SRE and the like are 0, and IterationsForAllGoodResults is 0, its best value; {remedy}"
     )

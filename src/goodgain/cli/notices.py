@@ -1,0 +1,92 @@
+"""Prints notices and errors in the words of the command line: options instead of Python's arguments, minor ones on request."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from goodgain.errors import GoodgainNotice
+
+#: Arguments that the command line spells with another option.
+_OTHERWISE = {"retry_failed=True": "--retry failed", "deduplicate=None": "--dedup none", "deduplicate=": "--dedup"}
+#: An argument as messages write it: bounds=True, labels='iteration', columns= and the like, not inside a measure's name.
+_ARGUMENT = re.compile(
+    r"(?:^|(?<=\s)|(?<=\s\())(?P<name>[a-z_]+)="
+    r"(?P<value>\{[^}]*\}|'[^']*'|\"[^\"]*\"|True|False|None|-?[0-9]+(?:\.[0-9]+)?|)(?=[\s,;:.)]|$)"
+)
+
+
+def name_options(text: str, options: Mapping[str, click.Option]) -> str:
+    """Return a message with each Python argument written as the option of the command line.
+
+    >>> name_options("read it with labels='iteration'", {"labels": click.Option(["--labels"])})
+    'read it with --labels iteration'
+    """
+
+    def write(found: re.Match[str]) -> str:
+        argument = found[0]
+        if argument in _OTHERWISE:
+            return _OTHERWISE[argument]
+        option = options.get(found["name"])
+        return argument if option is None else _write_option(option, found["value"])
+
+    return _ARGUMENT.sub(write, text)
+
+
+def _write_option(option: click.Option, value: str) -> str:
+    if value == "False" and option.secondary_opts:
+        return option.secondary_opts[0]
+    flag = max(option.opts, key=len).replace("_", "-")
+    if value in ("", "True", "False"):
+        return flag
+    value = value.lower() if value == "None" else value
+    return f"{flag} {value.strip('{}').replace(': ', '=').translate(_NO_QUOTES)}"
+
+
+_NO_QUOTES = str.maketrans("", "", "'\"")
+
+
+def find_options(command: click.Command) -> dict[str, click.Option]:
+    """Return all options of a command and its subcommands, by the name of the argument."""
+    found = {option.name or "": option for option in command.params if isinstance(option, click.Option)}
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        found |= find_options(subcommand)
+    return found
+
+
+def show_notices(options: Mapping[str, click.Option]) -> None:
+    """Print each notice once on standard error, from here on, and no other warning."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+        if str(message) not in shown and issubclass(category, GoodgainNotice):
+            shown.add(str(message))
+            print(f"notice: {name_options(str(message), options)}", file=sys.stderr)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", GoodgainNotice)
+
+
+@contextmanager
+def notices_after_output(*, full: bool) -> Iterator[None]:
+    """Hold notices back until a command has printed its output; without `full`, count the minor ones alone."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", GoodgainNotice)
+            yield
+    finally:
+        sys.stdout.flush()
+        notices = {str(one.message): one.message for one in caught if isinstance(one.message, GoodgainNotice)}
+        minor = [text for text, given in notices.items() if given.minor and not full]
+        for text, given in notices.items():
+            if text not in minor:
+                warnings.warn(given, stacklevel=2)
+        if minor:
+            print(f"{len(minor)} more notice{'s' * (len(minor) != 1)}: --full", file=sys.stderr)
