@@ -226,7 +226,7 @@ def test_measures_lists_families_apart_each_measure_with_its_better_direction() 
         (list(RANKED_MEASURES.values()), out[classic:]),
     ]
     for family, text in parts:
-        listed = dict(re.findall(r"^│ (\S+) +│ (.*?) +│", text, flags=re.MULTILINE))
+        listed = dict(re.findall(r"^([^\t\n#]+)\t([^\t\n]+)\t", text, flags=re.MULTILINE))
         assert listed == {one.usage: rows[one.better] for one in family}
 
 

@@ -155,9 +155,7 @@ def test_two_usual_names_of_one_column() -> None:
             assert gg.evaluate(QRELS, frame, MEASURES).mean() == WANTED
     assert gg.evaluate(QRELS, RUN.with_columns(qid=pl.lit("other")), MEASURES).mean() == WANTED
     two = LABELS.with_columns(grade=pl.col("relevance") - 1).rename({"relevance": "label"})
-    with pytest.raises(
-        gg.InputError, match=r"two columns that may be relevance, 'label' and 'grade'.*columns="
-    ):
+    with pytest.raises(gg.InputError, match=r"two columns that may be relevance, 'label' and 'grade'.*columns="):
         gg.read_qrels(two)
     assert gg.read_qrels(two, columns={"label": "relevance"}).digest == gg.read_qrels(QRELS).digest
 

@@ -227,7 +227,8 @@ def test_help_says_formula_terms_bounds_source_and_has_an_example_that_runs(meas
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"), [("nDCG10", "nDCG@10"), ("srr6", "SRR@6"), ("nCG6", "nCG@6"), ("P_5", "P@5"), ("RR10", "RR@10")]
+    ("written", "meant"),
+    [("nDCG10", "nDCG@10"), ("srr6", "SRR@6"), ("nCG6", "nCG@6"), ("P_5", "P@5"), ("RR10", "RR@10")],
 )
 def test_a_name_that_ends_in_its_cutoff_suggests_the_sign(written: str, meant: str) -> None:
     with pytest.raises(gg.MeasureError, match=f"(did you mean|write) {meant}"):

@@ -232,3 +232,7 @@ def _write(grades: pl.DataFrame, output: Path) -> None:
         for kind, count in of.group_by(name).len().sort(name).iter_rows()
     ]
     shared.say(f"{output}: {', '.join(told) or 'no documents'}")
+    if grades.get_column("grade").null_count():
+        shared.say(
+            "To go on, give the same command with --retry failed: it sends only what failed, and keeps all grades."
+        )

@@ -62,9 +62,7 @@ _POLICIES = ("standard", "id", "strict", "content")
 @click.option(
     "--tools", multiple=True, metavar="NAME", help="A tool that searches; instead of the rule of docs/traces."
 )
-@click.option(
-    "--query-id", help="For traces without one: a constant, or a path such as /metadata/qid."
-)
+@click.option("--query-id", help="For traces without one: a constant, or a path such as /metadata/qid.")
 @shared.file_option(
     "--query-ids",
     help="A table of query_id and text (what was asked), or query_id and log (its id, file name or session).",

@@ -5,6 +5,7 @@ Commands read files and print results on stdout, and everything else on stderr.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
 from goodgain.cli.notices import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
+from goodgain.errors import InputError
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
@@ -42,7 +44,10 @@ class CommandsInOrder(click.Group):
         """Write name and summary of each command."""
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, command.get_short_help_str(limit=formatter.width * 3)) for name, command in self.commands.items()]
+                [
+                    (name, command.get_short_help_str(limit=formatter.width * 3))
+                    for name, command in self.commands.items()
+                ]
             )
 
 
@@ -51,7 +56,9 @@ class CommandsInOrder(click.Group):
     context_settings={
         "help_option_names": ["-h", "--help"],
         "show_default": True,
-        "token_normalize_func": lambda name: name.replace("_", "-"),  # --by_query as ir_measures writes it is --by-query
+        "token_normalize_func": lambda name: name.replace(
+            "_", "-"
+        ),  # --by_query as ir_measures writes it is --by-query
     },
     epilog=shared.make_epilog(
         "goodgain evaluate qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run 'nDCG@10 SRE@3 SRR'",
@@ -111,6 +118,22 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     )
 
 
+@click.command(epilog=shared.make_epilog("goodgain example qrels_examples"))
+@click.argument("directory", type=click.Path(path_type=Path))
+def example(directory: Path) -> None:
+    """Write the example runs and qrels of the documentation into a new folder.
+
+    The commands in the README and in every --help find them there if DIRECTORY is qrels_examples.
+    """
+    if directory.exists():
+        raise InputError(f"{directory}: exists already; name a new folder")
+    installed = Path(__file__).parents[1] / "qrels_examples"  # a checkout has it beside src
+    shutil.copytree(installed if installed.is_dir() else installed.parents[2] / "qrels_examples", directory)
+    agents = directory / "two_agents"
+    print(f"goodgain evaluate {agents / 'qrels.txt'} {agents / 'late.run'} 'nDCG@10 nCG@6 SRR@6'")
+    shared.say(f"{directory}: example runs and qrels; the command above scores one of them")
+
+
 #: Title of a table of measures, and their declarations.
 _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
@@ -159,7 +182,21 @@ def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
 
 
 #: The commands in the order of work: from logs to a run, from judgments to qrels, from both to numbers and a decision.
-for _command in (convert, dedup, pool, label, judge, evaluate, ledger, curve, compare, flatten, list_measures, validate):
+for _command in (
+    example,
+    convert,
+    dedup,
+    pool,
+    label,
+    judge,
+    evaluate,
+    ledger,
+    curve,
+    compare,
+    flatten,
+    list_measures,
+    validate,
+):
     program.add_command(_command)
 
 

@@ -162,7 +162,7 @@ _FORM_OF = {
 FORMS = ("table", *_FORM_OF.values())
 
 
-class _OutputType(click.ParamType):
+class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
     name = "FORM|FILE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Output:

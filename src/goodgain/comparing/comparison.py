@@ -198,7 +198,9 @@ def compare(
 
 def _list_queries(scores: Scores) -> SystemQueries:
     iterations = scores.per_query.filter(measure=str(NumIter))
-    searched, idle = (iterations.filter(is_some).get_column("query_id").to_list() for is_some in (_SEARCHED, ~_SEARCHED))
+    searched, idle = (
+        iterations.filter(is_some).get_column("query_id").to_list() for is_some in (_SEARCHED, ~_SEARCHED)
+    )
     return SystemQueries(searched, scores.unjudged_queries, idle)
 
 

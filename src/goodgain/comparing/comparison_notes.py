@@ -91,7 +91,9 @@ def list_notes(
     yield from _describe_idle_systems(measures, values, names)
     for measure in ours:
         if measure.params.get("pool") == "retrieved":
-            yield Note(f"{measure} is not comparable between systems: each is held to the good documents it found itself.")
+            yield Note(
+                f"{measure} is not comparable between systems: each is held to the good documents it found itself."
+            )
 
 
 def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, SystemQueries]) -> Iterator[Note]:

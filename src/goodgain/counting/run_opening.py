@@ -12,8 +12,8 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.run_file import BLOCK, RunFile, table_blocks
-from goodgain.files.opening import COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.files.json_lines import begins_json
+from goodgain.files.opening import COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import find_header
 from goodgain.formats.column_names import (
     Columns,

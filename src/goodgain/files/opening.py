@@ -144,13 +144,15 @@ def open_plain(path: Path) -> BufferedReader:
     A pickle is refused by name: nothing reads it, since loading one can run any code.
     """
     try:
-        file = BufferedReader(FileIO(path), _BUFFER)
+        file: BufferedReader = BufferedReader(FileIO(path), _BUFFER)
         is_pickle = _PICKLE.match(file.peek(2)) is not None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
     if is_pickle:
         file.close()
-        raise InputError(f"{path}: is a Python pickle, which can run any code when it is loaded; save its content as JSON")
+        raise InputError(
+            f"{path}: is a Python pickle, which can run any code when it is loaded; save its content as JSON"
+        )
     return file
 
 

@@ -45,7 +45,9 @@ def read_table(
     if kind in ("jsonl", "text"):
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):
-            raise InputError(f"{path}: a table ends in .tsv, .csv, .jsonl, .json, .parquet or .arrow; rename or convert it")
+            raise InputError(
+                f"{path}: a table ends in .tsv, .csv, .jsonl, .json, .parquet or .arrow; rename or convert it"
+            )
         return read_json_lines(content, path, types, find, required=required, errors=errors)
     frame = read_container(read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())

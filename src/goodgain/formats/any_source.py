@@ -13,8 +13,8 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, lacks, number_lines, number_rows
 from goodgain.files.delimited import read_names
-from goodgain.files.opening import BOM, Content, container, read_lines, separator_by_name, stem
 from goodgain.files.json_lines import begins_json, read_nested
+from goodgain.files.opening import BOM, Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns

@@ -144,9 +144,7 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
     """
     source, labels = load_qrels(qrels), find_map(map)
-    remedy = (
-        "aggregate the grades with map= and map_first=True, which maps them before their mean is taken"
-    )
+    remedy = "aggregate the grades with map= and map_first=True, which maps them before their mean is taken"
 
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)

@@ -118,7 +118,9 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
     """Give a notice if there are results whose order is that of their doc_ids."""
     if results:
         reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
-        notice(f"{results} results {reason}, and the frame keeps no order of rows: they are ordered by doc_id", minor=True)
+        notice(
+            f"{results} results {reason}, and the frame keeps no order of rows: they are ordered by doc_id", minor=True
+        )
 
 
 def _find_firsts(run: Lazy, order: str) -> Lazy:

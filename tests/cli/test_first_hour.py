@@ -1,0 +1,170 @@
+"""What a newcomer types: forms of output and files, options by either sign, few words first, messages that name options."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.cli.notices import find_options, name_options
+from goodgain.cli.program import program
+from tests.cli.test_terminals import run_on_terminal
+from tests.support.command import run_command
+from tests.support.tables import ROOT
+
+TWO = ROOT / "qrels_examples" / "two_agents"
+QRELS, LATE, QUICK = TWO / "qrels.txt", TWO / "late.run", TWO / "quick.run"
+FORMS = {"tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "json": "json", "markdown": "md", "latex": "tex"}
+COMMANDS = {
+    "evaluate": ("evaluate", QRELS, LATE, "nDCG@10 SRR@6"),
+    "ledger": ("ledger", QRELS, LATE),
+    "curve": ("curve", QRELS, LATE, QUICK, "-m", "nCG", "--resamples", "0"),
+    "compare": ("compare", QRELS, LATE, QUICK, "-m", "nCG@6", "--resamples", "100"),
+}
+
+
+def goodgain(*arguments: object, cwd: Path | None = None) -> tuple[str, str]:
+    done = run_command(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_has_what_the_form_of_its_ending_prints(tmp_path: Path, command: str, form: str) -> None:
+    printed, _ = goodgain(*COMMANDS[command], "-o", form)
+    path = tmp_path / f"scores.{FORMS[form]}"
+    out, err = goodgain(*COMMANDS[command], "-o", path)
+    assert out == "" and f"written: {path}" in err
+    assert path.read_text() == printed and printed.count("\n") > 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_parquet_file_has_the_rows_of_the_csv(tmp_path: Path, command: str) -> None:
+    goodgain(*COMMANDS[command], "-o", tmp_path / "scores.parquet")
+    rows = pl.read_parquet(tmp_path / "scores.parquet")
+    printed, _ = goodgain(*COMMANDS[command], "-o", "csv")
+    listed = list(csv.DictReader(io.StringIO(printed)))
+    assert len(listed) == rows.height and list(listed[0]) == rows.columns
+
+
+def test_values_are_the_same_in_every_form() -> None:
+    scores = gg.evaluate(QRELS, LATE, "nDCG@10 SRR@6").mean()
+    assert {
+        row["measure"]: row["value"] for row in json.loads(goodgain(*COMMANDS["evaluate"], "-o", "json")[0])
+    } == scores
+    lines = csv.DictReader(io.StringIO(goodgain(*COMMANDS["evaluate"], "-o", "csv")[0]))
+    assert {row["measure"]: float(row["value"]) for row in lines} == scores
+    tabular = goodgain(*COMMANDS["evaluate"], "-o", "latex")[0]
+    assert r"nDCG@10 & 0.1872 \\" in tabular and r"\begin{tabular}{lr}" in tabular
+    assert "| nDCG@10 | 0.1872 |" in goodgain(*COMMANDS["evaluate"], "-o", "markdown")[0]
+
+
+@pytest.mark.parametrize("name", ["scores.xlsx", "scores", "Table", "markdown.doc"])
+def test_any_other_form_is_an_error_that_lists_them(name: str) -> None:
+    done = run_command(*COMMANDS["evaluate"], "-o", name)
+    assert done.returncode == 2 and ".parquet" in done.stderr and "markdown" in done.stderr
+
+
+def test_a_file_is_never_written_over_an_input(tmp_path: Path) -> None:
+    run = tmp_path / "run.jsonl"
+    gg.write_run(LATE, run)
+    before = run.read_bytes()
+    for command in (("evaluate", QRELS, run, "CG"), ("compare", QRELS, run, QUICK, "-m", "CG"), ("ledger", QRELS, run)):
+        done = run_command(*command, "-o", run)
+        assert done.returncode == 2 and "is the same file as the input" in done.stderr
+    assert run.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--by-query", "--by_query"])
+def test_options_are_understood_with_either_sign(option: str) -> None:
+    assert goodgain(*COMMANDS["evaluate"], option, "--no_summary")[0].startswith("q01\tnDCG@10\t")
+
+
+def test_help_lists_the_commands_in_the_order_of_work_with_whole_summaries() -> None:
+    text = goodgain("--help")[0]
+    listed = re.findall(r"^  ([a-z]+)  ", text.partition("Commands:")[2], flags=re.MULTILINE)
+    assert listed[:9] == ["example", "convert", "dedup", "pool", "label", "judge", "evaluate", "ledger", "curve"]
+    assert "..." not in text.partition("Commands:")[2]
+    for command in program.commands.values():
+        assert " ".join(command.get_short_help_str(1_000).split()) in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("python", "command_line"),
+    [
+        ("read it with labels='iteration'", "read it with --labels iteration"),
+        ("pass columns={'step': 'iteration'}, or rename it", "pass --columns step=iteration, or rename it"),
+        ("see how much (bounds=True).", "see how much (--bounds)."),
+        ("give rel=0.5", "give --rel 0.5"),
+        ("CG(rel=2)@3 and P(rel=1)", "CG(rel=2)@3 and P(rel=1)"),
+        ("name one with baseline=.", "name one with --baseline."),
+        ("ask without: schema=False", "ask without: --no-schema"),
+        ("with retry_failed=True", "with --retry failed"),
+        ("unknown=3 stays", "unknown=3 stays"),
+    ],
+)
+def test_messages_name_options_where_python_has_arguments(python: str, command_line: str) -> None:
+    assert name_options(python, find_options(program)) == command_line
+
+
+def test_an_error_and_a_notice_name_options(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.run"
+    bad.write_text("q01 1 a 1 1\n")
+    assert "--errors skip" in run_command("evaluate", QRELS, bad, "CG").stderr
+    binary = tmp_path / "binary.qrels"
+    binary.write_text("q01 0 d1 1\n")
+    assert "give --rel 1\n" in run_command("evaluate", binary, LATE, "CG").stderr
+
+
+def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:
+    shown = run_on_terminal("compare", QRELS, LATE, QUICK, "-m", "nDCG@10 nCG@6 SRR@6")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert len(plain.split()) <= 120
+    line = next(line for line in plain.splitlines() if line.startswith("nDCG@10"))
+    assert re.fullmatch(
+        r"nDCG@10 ↑ +0\.6083 +0\.1872 +\+0\.4212 +\[\+0\.\d{4}, \+0\.\d{4}\] +25/0 +better", line.strip()
+    )
+    assert "1 more notice: --full" in plain and "signature" not in plain
+    whole = run_on_terminal("compare", QRELS, LATE, QUICK, "-m", "nDCG@10 nCG@6 SRR@6", "--full")
+    assert "stopped before the compared iteration" in whole and "signature: " in whole and "Holm" in whole
+
+
+def test_a_query_that_never_searched_is_named_after_the_table(tmp_path: Path) -> None:
+    short = tmp_path / "short.run"
+    short.write_text("".join(line for line in LATE.read_text().splitlines(True) if not line.startswith("q07 ")))
+    shown = run_on_terminal("compare", QRELS, short, QUICK, "-m", "nCG@6")
+    assert shown.index("nCG@6") < shown.index("1 query never searched in short: q07")
+    alone = run_on_terminal("evaluate", QRELS, short, "nCG@6")
+    assert alone.index("nCG@6") < alone.index("1 of them absent from the run")
+
+
+def test_example_writes_what_the_commands_need_and_nothing_over_a_folder(tmp_path: Path) -> None:
+    out, _ = goodgain("example", "runs_here", cwd=tmp_path)
+    assert (tmp_path / "runs_here" / "guideline" / "agent.run").read_bytes()
+    assert out.startswith("goodgain evaluate runs_here/two_agents/qrels.txt")
+    command = re.findall(r"'[^']*'|\S+", out)[1:]
+    assert goodgain(*(word.strip("'") for word in command), cwd=tmp_path)[0].startswith("nDCG@10\t0.1872\n")
+    done = run_command("example", "runs_here", cwd=tmp_path)
+    assert done.returncode == 2 and "exists already" in done.stderr
+
+
+def test_measures_in_a_pipe_are_lines_of_plain_text() -> None:
+    lines = goodgain("measures")[0].splitlines()
+    assert all(line.startswith("# ") or line.count("\t") == 3 for line in lines)
+
+
+def test_the_file_that_label_writes_is_read_without_a_notice(tmp_path: Path) -> None:
+    grades = tmp_path / "grades.jsonl"
+    row = {"query_id": "q01", "doc_id": "d1", "judge": "model", "grade": 3, "status": "graded"}
+    grades.write_text(json.dumps(row) + "\n")
+    run = tmp_path / "a.run"
+    run.write_text("q01 1 d1 1 1 t\nq01 2 d1 1 1 t\n")
+    out, err = goodgain("evaluate", grades, run, "CG SRR")
+    assert out == "CG\t3.0000\nSRR\t0.5000\n" and "notice" not in err
