@@ -11,11 +11,10 @@ import pytest
 
 import goodgain as gg
 from goodgain.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
-from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
 from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
-from goodgain.measures.names import HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
+from goodgain.measures.names import HOST_NAMES, HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
 from goodgain.traces import formats
 from tests.comparing.test_bounds import BOUNDED
 from tests.dedup import pairs_web, pairs_work

@@ -9,14 +9,14 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.comparison_notes import SystemQueries, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_notes import describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.pairs_table import average_rows, compare_pairs
 from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.table_cells import Findings, Layout
 from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats.column_names import Columns
@@ -161,13 +161,13 @@ def compare(
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                searched, of_run = open_run_and_qrels(judged, run, columns=columns)
+                _, searched = open_qrels_and_run(judged, run, columns=columns)
                 scores[name] = score_run(
-                    of_run, searched, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+                    judged, searched, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
                 )
                 if bounds:
-                    reaches[name] = find_reach(scores[name], searched, of_run, needed, order=order)
-    few_shared = describe_shared_queries({name: _list_queries(of) for name, of in scores.items()})
+                    reaches[name] = find_reach(scores[name], judged, searched, needed, order=order)
+    few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()})
     values = _build_matrices(scores, needed)
     better = {str(measure): find_direction(measure) for measure in asked}
     complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}  # queries for which all have a value
@@ -192,11 +192,6 @@ def compare(
         notes=notes,
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
-
-
-def _list_queries(scores: Scores) -> SystemQueries:
-    searched = scores.per_query.filter(measure=str(NumIter)).filter(pl.col("value") > 0)
-    return SystemQueries(searched.get_column("query_id").to_list(), scores.unjudged_queries)
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:

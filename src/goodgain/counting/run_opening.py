@@ -57,7 +57,7 @@ def open_run(
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
-def open_run_and_qrels(
+def open_qrels_and_run(
     qrels: Any,
     run: Any,
     *,
@@ -66,10 +66,10 @@ def open_run_and_qrels(
     labels: str | None = None,
     errors: str = "raise",
     columns: Columns | None = None,
-) -> tuple[Run | RunFile, Qrels]:
-    """Open a run and read qrels, with one `columns` for both.
+) -> tuple[Qrels, Run | RunFile]:
+    """Read qrels and open a run, with one `columns` for both.
 
-    The options are those of `read_run` and `read_qrels`.
+    The options are those of `read_qrels` and `read_run`.
 
     Raises:
         InputError: as both; a name in `columns` is a column of neither.
@@ -77,7 +77,7 @@ def open_run_and_qrels(
     searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
     judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     check_columns_used(columns or {}, searched, judged)
-    return searched, judged
+    return judged, searched
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:

@@ -14,8 +14,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Problem, check_errors_option, check_rows, number_lines, number_rows, quote
-from goodgain.files.forks import check_fork
-from goodgain.files.opening import container, make_path, read_bytes
+from goodgain.files.opening import check_fork, container, make_path, read_bytes
 from goodgain.files.table_reading import read_column_names
 from goodgain.files.table_writing import write_frame
 from goodgain.formats.any_source import cast_to_table, find_header, find_problems, open_source

@@ -12,8 +12,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
-from goodgain.files.forks import check_fork
-from goodgain.files.opening import container, make_path
+from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.safe_text import check_name
 from goodgain.files.table_writing import write_frame
 from goodgain.formats.any_source import OpenFrame, cast_to_table, find_problems, open_source

@@ -11,6 +11,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
+from goodgain.counting.coverage import SharedQueries, list_examples
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.safe_text import HtmlCell, escape_html, write_table
 from goodgain.measures.declaration import ARROWS
@@ -33,7 +34,7 @@ class Scores:
         signature: how the values were made; it belongs beside any number that is reported.
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
             results that each iteration found first; null where it found none. Queries without judgments are left out.
-        unjudged_queries: three queries of the run that the qrels lack, as examples; `signature` has their number.
+        queries: the query ids that run and qrels share, and those that only one of them has.
     """
 
     means: dict[str, float | None]
@@ -41,10 +42,15 @@ class Scores:
     coverage: pl.DataFrame
     _ours: pl.DataFrame
     _classic: pl.DataFrame
-    _raised: pl.DataFrame | None = None
-    _most: dict[str, float | None] | None = None
-    unjudged_queries: Sequence[str] = ()
-    _rel: float | None = None
+    _raised: pl.DataFrame | None
+    _most: dict[str, float | None] | None
+    queries: SharedQueries
+    _rel: float | None
+
+    @property
+    def unjudged_queries(self) -> list[str]:
+        """Three queries of the run that the qrels lack, as examples."""
+        return list_examples(self.queries.only_searched)
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:

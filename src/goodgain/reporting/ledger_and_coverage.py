@@ -11,7 +11,7 @@ from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import tally_run
 from goodgain.counting.run_file import RunFile
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, warn_of_url_variants
 from goodgain.files.safe_text import HtmlCell, write_table
@@ -74,11 +74,11 @@ def ledger(
     """
     found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
     base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
-    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    counts = count_run(searched, judged, [base, *asked])
+    judged, searched = open_qrels_and_run(qrels, run, columns=columns)
+    counts = count_run(judged, searched, [base, *asked])
     warn_of_labels(judged.frame, [base, *asked], rel=rel)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
-    warn_of_url_variants(searched, judged)
+    warn_of_url_variants(judged, searched)
     rows, pools = counts[base.rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -89,11 +89,11 @@ def ledger(
     return result.sort("query_id", "iteration")
 
 
-def count_run(run: Run | RunFile, qrels: Qrels, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
+def count_run(qrels: Qrels, run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
     """Return threshold -> ledger and pools of a run, for the thresholds of measures."""
-    check_iterations(run, measures)
+    check_iterations(run, needed=True)
     rels = find_thresholds(measures)
-    tallied = tally_run(run, qrels, rels=rels).sort("query_id", "iteration")
+    tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
     return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
 
 
@@ -123,13 +123,13 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
     [('agent', None, 2, 3, 0.6666666666666666), ('agent', 1, 1, 2, 0.5), ('agent', 2, 1, 1, 1.0)]
     """
     systems = check_systems(runs)
-    loaded = load_qrels(qrels, columns=columns)
+    judged = load_qrels(qrels, columns=columns)
     found = []
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                searched, judged = open_run_and_qrels(loaded, run, columns=columns)
-                measured = measure_coverage(count_run(searched, judged, [CG]))
+                _, searched = open_qrels_and_run(judged, run, columns=columns)
+                measured = measure_coverage(count_run(judged, searched, [CG]))
                 warn_if_misleading(measured, labels=judged.labels, low=False)
                 found.append(measured.tabulate().select(pl.lit(name).alias("system"), pl.all()))
     return pl.concat(found)
