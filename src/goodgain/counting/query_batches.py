@@ -198,7 +198,7 @@ class _Counter:
             return None, None, 0
         if request.order != "seen":
             firsts, relevance = find_first_occurrences(rows, request.order), None
-        ranking = make_ranking(firsts).select("query_id", "doc_id", "score") if request.with_documents else None
+        ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:
             judgments = self._qrels.judgments

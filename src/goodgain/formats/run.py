@@ -121,7 +121,7 @@ class Run(PandasFacade):
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
         warn_if_scores_contradict(firsts.contradicting)
-        return make_ranking(firsts).select(self.rows.columns)
+        return make_ranking(firsts, self.rows.columns)
 
     def flatten_lazily(self, order: str) -> Any:
         """Return the classic ranking of a lazy frame, as a lazy frame of the same engine."""

@@ -25,7 +25,7 @@ from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.judging.grade_table import DOCUMENT
-from goodgain.ranking.first_occurrences import flatten_run
+from goodgain.ranking.first_occurrences import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 from goodgain.traces.output.runs import name_results
@@ -122,7 +122,8 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
     """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
-    ranking = flatten_run(rows).with_columns(query=pl.col("query_id").rle_id())
+    ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
+    ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
     top = ranking.filter(places.get_column("k") <= k).select(DOCUMENT)
     firsts = rows.group_by(DOCUMENT).agg(pl.col("iteration").min())
