@@ -12,7 +12,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.run_file import BLOCK, RunFile, table_blocks
-from goodgain.files.opening import COMPRESSED, Content, compression, container, open_plain, open_stream
+from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import find_header
 from goodgain.formats.column_names import (
     Columns,
@@ -102,7 +102,7 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
             left = LARGE - len(head)
             while left >= 0 and (piece := file.read(_PIECE)):
                 left -= len(piece)
-    return left < 0 and find_header(Content(head), path, columns) is None
+    return left < 0 and find_header(Content(head.removeprefix(BOM)), path, columns) is None
 
 
 def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:

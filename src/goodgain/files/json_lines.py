@@ -1,4 +1,4 @@
-"""JSON Lines read into columns: one object a line, of which only the columns that are asked for are kept."""
+"""JSON Lines read into columns: one object a line. Other keys than the columns that are asked for are left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines, number_lines, quote
 from goodgain.files.json_text import NotJSONError, loads_exactly
-from goodgain.files.opening import BOM, Content
+from goodgain.files.opening import Content
 from goodgain.schema import IDS
 
 #: Objects that are held at a time: more of them cost Python's garbage collector more than they cost to read.
@@ -63,7 +63,7 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
     """Yield the object of each line, with the number of the line; `refuse` is told what is wrong with any other line."""
     for number, line in number_lines(content):
         try:
-            value = loads_exactly(line.removeprefix(BOM) if number == 1 else line)
+            value = loads_exactly(line)
         except NotJSONError as error:
             refuse(number, f"is not JSON ({error})")
             continue

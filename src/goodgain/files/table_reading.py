@@ -35,7 +35,7 @@ def read_table(
         find: tells which columns of the file these are; by default those of the same names.
         required: the columns that every line of JSON Lines must have.
         errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
-        content: the lines of the file, where they were read already: a pipe can be read only once.
+        content: what is in the file, where it was read already: a pipe can be read only once.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
     separator, kind = separator_by_name(path), container(path)
@@ -43,10 +43,10 @@ def read_table(
         cells = read_cells(content or read_lines(path), separator, path, errors=errors)
         return pick_columns(cells, separator, path, types, find, errors=errors)
     if kind == "jsonl":
-        return read_json_lines(read_lines(path), path, types, find, required=required, errors=errors)
+        return read_json_lines(content or read_lines(path), path, types, find, required=required, errors=errors)
     if kind == "text":
         raise InputError(f"{path}: a table ends in .tsv, .csv, .jsonl, .parquet or .arrow; rename or convert the file")
-    frame = read_container(read_bytes(path), path, kind)
+    frame = read_container(content or read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
     return ReadTable(read, FrameRows(str(path)), frame.columns)
 

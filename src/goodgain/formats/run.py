@@ -340,7 +340,7 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
         least: how many systems there have to be.
 
     Raises:
-        InputError: the runs have no names, or one that is no text, two have the same, or there are too few.
+        InputError: the runs have no names, a name is not text, two names are equal, or there are too few runs.
     """
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")

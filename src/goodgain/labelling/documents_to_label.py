@@ -250,7 +250,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
     """Read TSV, which has no header unless its first value is the first of these columns."""
     content = read_lines(path)
     try:
-        text = content.data.decode("utf-8-sig")
+        text = content.data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
     rows, lines = [], []

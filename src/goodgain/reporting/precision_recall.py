@@ -162,13 +162,10 @@ def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
     """Return the mean over queries at every recall that some query reaches.
 
     A query's precision falls at each of its levels and is 0 after the last. The mean at a recall is the sum of all falls
-    at this level and at later ones: only positive numbers are added.
+    at this level and at later ones: only positive numbers are added. They are added in one order, by recall and size: sums
+    of floats differ in their last digit with the order.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
-    falls = (
-        steps.with_columns(fall=pl.col("precision") - after)
-        .group_by("recall", maintain_order=True)
-        .agg(pl.col("fall").sum())
-    )
+    falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")
     mean = divide_rows(pl.col("fall").reverse().cum_sum().reverse(), queries)
-    return falls.sort("recall").select("recall", precision=mean)
+    return falls.select("recall", precision=mean).unique("recall", keep="first", maintain_order=True)
