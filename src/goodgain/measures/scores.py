@@ -14,7 +14,7 @@ import polars as pl
 from goodgain.counting.coverage import SharedQueries, list_examples
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.safe_text import HtmlCell, escape_html, write_table
-from goodgain.measures.declaration import ARROWS
+from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
 #: The ways to average the values of queries.
@@ -105,7 +105,7 @@ class Scores:
 
     def _repr_html_(self) -> str:
         rows = [
-            [HtmlCell(_add_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
+            [HtmlCell(_name_with_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
             for name, value in self.means.items()
         ]
         queries = self.signature["queries"]
@@ -155,13 +155,11 @@ class Scores:
         }
 
 
-def _add_arrow(name: str) -> str:
-    """Return the name of a measure with its better direction; as it is where it has none, or is a class of the user's."""
+def _name_with_arrow(name: str) -> str:
     try:
-        better = find_direction(parse_measure(name))
-    except MeasureError:
+        return add_arrow(name, find_direction(parse_measure(name)))
+    except MeasureError:  # a class of the user's, which has no name
         return name
-    return f"{name} {ARROWS[better]}" if better else name
 
 
 def _average_geometrically(values: Sequence[float | None]) -> float:
