@@ -7,15 +7,16 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
-from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures import MEASURES
 from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
-from goodgain.measures.names import HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
+from goodgain.measures.names import HOST_NAMES, HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
+from goodgain.schema import DEDUPLICATED, RESULTS
 from goodgain.traces import formats
 from tests.comparing.test_bounds import BOUNDED
 from tests.dedup import pairs_web, pairs_work
@@ -223,8 +224,13 @@ def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
     )
 
 
-#: Names of columns within deduplication.
-TAKEN = {"scope", "record", "rows", "doc_id", "type", "url", "page", "item", "choice", "rest"}
+#: Names of columns within deduplication: those of its rows and records beside ids and fields, and those that it adds.
+ROWS = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "url": "https://example.org"})
+MADE = gg.deduplicate(ROWS)
+TAKEN = {*MADE._records.frame.columns, *MADE._rows.columns, *DEDUPLICATED.columns, *RESULTS.columns} - {
+    "title",
+    "snippet",
+}
 
 
 def test_every_document_type_keeps_to_the_rules_of_its_table() -> None:

@@ -112,3 +112,28 @@ def test_a_notice_is_given_once_a_call_and_subject(case: str) -> None:
     call, wanted = CALLS[case]
     _, told = notices_of(call, coverage=True)
     assert [text[: len(begin)] for text, begin in zip(told, wanted, strict=True)] == wanted
+
+
+def test_scores_keep_every_notice_of_their_call() -> None:
+    with pytest.warns(gg.GoodgainNotice) as told:
+        scores = gg.evaluate(BINARY, FOUND, THRESHOLDS)
+    assert scores.notes == tuple(str(one.message) for one in told) != ()
+    assert gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "nDCG@10").notes == ()
+
+
+def test_notices_of_calls_in_several_threads_stay_with_their_calls() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def count(number: int) -> int:
+        return len(gg.evaluate(BINARY if number % 2 else {"q": {"a": 3, "b": 0}}, FOUND, "CG").notes)
+
+    with pytest.warns(gg.GoodgainNotice) as told, ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(count, range(40)))
+    assert {counts[k] for k in range(0, 40, 2)} != {counts[k] for k in range(1, 40, 2)} and len(told) == sum(counts)
+
+
+def test_a_notice_points_at_the_line_of_the_user_also_through_the_hosts() -> None:
+    with pytest.warns(gg.GoodgainNotice) as told:
+        ir_measures.calc_aggregate([gg.CG(rel=3)], BINARY, gg.read_run(FOUND))
+        gg.compare(BINARY, {"one": FOUND, "other": FOUND}, "CG")
+    assert {one.filename for one in told} == {__file__}

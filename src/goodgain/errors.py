@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -55,24 +56,42 @@ class GoodgainNotice(UserWarning):
         self.minor = minor
 
 
+#: Takes the notices of a call that gives them later; contexts of threads and tasks have their own.
+_collector: ContextVar[Callable[[GoodgainNotice], None] | None] = ContextVar("_collector", default=None)
+
+
 def notice(text: str, *, about: str | None = None, minor: bool = False) -> None:
     """Warn with a `GoodgainNotice` that points at the user's own line, not into this package or an installed one.
 
     `about` is the name of the run, where it has one; in a call of several systems their names replace it.
     """
+    made, collect = GoodgainNotice(text, about, minor=minor), _collector.get()
+    if collect is not None:
+        collect(made)
+        return
     depth = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
         depth += 1
-    warnings.warn(GoodgainNotice(text, about, minor=minor), stacklevel=depth)
+    warnings.warn(made, stacklevel=depth)
+
+
+@contextmanager
+def collect_notices(collect: Callable[[GoodgainNotice], None]) -> Iterator[None]:
+    """Give the notices of a `with` to a function instead of warning."""
+    token = _collector.set(collect)
+    try:
+        yield
+    finally:
+        _collector.reset(token)
 
 
 class NoticesOfSystems:
-    """Gives each notice about several systems once, with the names of those it concerns; other warnings pass as they are.
+    """Gives each notice about several systems once, with the names of those it concerns.
 
-    A class, not a generator under `contextmanager`: the notices are given in `__exit__`, and have to point at the caller's
-    own line, which would be one of contextlib.
+    A call about one run gives it no name; its notices stay as they are. A class, not a generator under `contextmanager`:
+    the notices are given in `__exit__`, and have to point at the user's own line.
     """
 
     def __init__(self) -> None:
@@ -80,27 +99,29 @@ class NoticesOfSystems:
         self._minor: set[str] = set()
 
     @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Catch the notices that are given inside a `with`, for the system of this name."""
-        caught: list[warnings.WarningMessage] = []
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", GoodgainNotice)
-                yield
-        finally:
-            for warning in caught:
-                if isinstance(warning.message, GoodgainNotice):
-                    self._concerned.setdefault(warning.message.text, {})[name] = None
-                    self._minor |= {warning.message.text} if warning.message.minor else set()
-                else:
-                    warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    def of(self, name: str = "") -> Iterator[None]:
+        """Take the notices of a `with`, for the system of this name."""
+
+        def take(given: GoodgainNotice) -> None:
+            text = given.text if name else str(given)
+            self._concerned.setdefault(text, {})[name] = None
+            self._minor |= {text} if given.minor else set()
+
+        with collect_notices(take):
+            yield
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What the notices say, with the names of the systems."""
+        named = ((", ".join(names), text) for text, names in self._concerned.items())
+        return tuple(f"{listed}: {text}" if listed else text for listed, text in named)
 
     def __enter__(self) -> NoticesOfSystems:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        for text, names in self._concerned.items():
-            notice(f"{', '.join(names)}: {text}", minor=text in self._minor)
+        for text, shown in zip(self._concerned, self.texts, strict=True):
+            notice(shown, minor=text in self._minor)
 
 
 def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:

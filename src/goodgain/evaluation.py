@@ -1,10 +1,11 @@
-"""Scores of a run: our measures and the hosts', in one call and one table."""
+"""Scores of a run: our measures and those of ir_measures, in one call and one table."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -13,29 +14,27 @@ import polars as pl
 
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count
-from goodgain.counting.query_batches import QueryBatch, RankingRequest, consume_batches
+from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_file import RunFile
-from goodgain.counting.run_opening import open_run_and_qrels, sample_rows
+from goodgain.counting.run_opening import open_qrels_and_run, sample_rows
 from goodgain.dedup.urls import find_other_spellings
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
 from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.providers.asking import Classic, HostScores
-from goodgain.providers.labels_of_queries import QrelsByQuery
+from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences import check_order
 from goodgain.version import __version__
 
-#: URLs without a judgment that are looked at, at most, and judged URLs beside them: to parse one takes 2 µs, and large runs
-#: must not take longer.
+#: Limits of the sample: URLs without a judgment, and judged ones. To parse one takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
 
 
@@ -82,14 +81,16 @@ def evaluate(
     {'nDCG@10': 1.0, 'CG': 3.0, 'SRE': 0.5}
     """
     asked = parse_measures(measures, rel=rel)
-    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    warn_of_labels(judged.frame, asked, rel=rel)
-    return score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
+    with NoticesOfSystems() as notices, notices.of():
+        judged, searched = open_qrels_and_run(qrels, run, columns=columns)
+        warn_of_labels(judged.frame, asked, rel=rel)
+        scores = score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
+    return replace(scores, notes=notices.texts)
 
 
 def score_run(
-    judged: Qrels,
-    searched: Run | RunFile,
+    qrels: Qrels,
+    run: Run | RunFile,
     asked: Sequence[ir_measures.Measure],
     *,
     rel: float | None = None,
@@ -99,64 +100,83 @@ def score_run(
     low: bool = True,
     unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
-    """`evaluate` for what has been read, without the notices that are about the qrels alone.
+    """Do what `evaluate` does for a run and qrels that were read, without the notices about the qrels alone.
 
-    `rel` is the threshold that the measures were parsed with. A caller that says by itself where coverage is low gives
-    `low=False`; `unasked` are the measures that the caller adds to those of the user.
+    Args:
+        qrels, run, asked, order, provider, bounds: as in `evaluate`, read and parsed.
+        rel: the threshold that the measures were parsed with.
+        low: False leaves the notice of a low coverage to the caller.
+        unasked: the measures that the caller adds to those of the user.
     """
     check_order(order)
-    if bounds:
-        check_bounds(judged)
-    sorted_measures = _Families.of(asked, provider)
-    check_iterations(searched, sorted_measures.good_gain)
-    found = _score_batches(searched, judged, sorted_measures, order=order, provider=provider, bounds=bounds)
-    iterated = searched if any(measure not in unasked for measure in sorted_measures.good_gain) else None
-    warn_if_misleading(found.coverage, labels=judged.labels, low=low, iterated=iterated)
-    warn_of_url_variants(searched, judged)
-    means = _mean_hosts(found.hosts) | sorted_measures.aggregate(found.values)
+    if bounds and qrels.labels is not None:  # a result has several labels then, and which applies depends on the run
+        raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
+    measures = _MeasuresBySource.of(asked, provider)
+    check_iterations(run, needed=bool(measures.good_gain))
+    found = consume_batches(
+        lambda batches: _score_batches(batches, _RunScores(qrels, measures, provider=provider, bounds=bounds), qrels),
+        qrels,
+        run,
+        rels=measures.rels,
+        ranking=_request_ranking(qrels, measures, order),
+    )
+    iterated = run if any(measure not in unasked for measure in measures.good_gain) else None
+    warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
+    warn_of_url_variants(qrels, run)
+    means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _sign(found, judged, sorted_measures, order=order),
+        _sign(found, qrels, measures, order=order),
         found.coverage.tabulate(),
         found.values,
-        found.hosts.per_query,
+        found.provided.per_query,
         found.raised,
-        None if found.raised is None else sorted_measures.bounded.aggregate(found.raised),
-        found.coverage.examples[0],
+        None if found.raised is None else measures.bounded.aggregate(found.raised),
+        found.coverage.queries,
         rel,
     )
-    _warn_if_no_value(scores, sorted_measures.ranked)
+    _warn_if_no_value(scores, measures.ranked)
     return scores
 
 
-class _Families(NamedTuple):
-    """The measures of a call by what computes them: ledger, ranking table, or a host."""
+def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
+    """Return the rankings that the measures need; None if they need none."""
+    if not measures.ranked and not measures.provided:
+        return None
+    by_iteration = qrels.labels is not None
+    with_table = bool(measures.ranked) and not by_iteration
+    positions = plan_measures(measures.ranked).positions
+    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions)
+
+
+class _MeasuresBySource(NamedTuple):
+    """The measures of a call by what computes them: the ledger, the ranking table, or a provider of ir_measures."""
 
     good_gain: list[GoodGainMeasure]
     ranked: list[ir_measures.Measure]
-    hosts: list[ir_measures.Measure]
+    provided: list[ir_measures.Measure]
 
     @classmethod
-    def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _Families:
-        """Sort measures; a provider that is named computes all that are not ours alone."""
+    def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _MeasuresBySource:
+        """Sort measures; `provider` is the one that the user named."""
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
-        ranked = [m for m in others if (provider is None or isinstance(m, RankedMeasure)) and is_computed_here(m)]
-        hosts = [measure for measure in others if measure not in ranked]
-        for measure in hosts:
+        ranked = [measure for measure in others if is_computed_here(measure, provider=provider)]
+        provided = [measure for measure in others if measure not in ranked]
+        for measure in provided:
             check_parameters(measure)
-        return cls(good_gain, ranked, hosts)
+        return cls(good_gain, ranked, provided)
 
     def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
-        """Return the value of each measure of ours over all queries, by name."""
+        """Return the value of each measure that is computed here over all queries, by name."""
         means = {str(m): average_queries(values.get_column(str(m))) for m in self.good_gain}
         return means | aggregate_values(self.ranked, values)
 
     @property
-    def bounded(self) -> _Families:
-        """The measures of which bounds can be given."""
+    def bounded(self) -> _MeasuresBySource:
+        """The measures that have bounds."""
         good_gain = [measure for measure in self.good_gain if find_rule(measure)]
-        return _Families(good_gain, [measure for measure in self.ranked if find_rule(measure)], [])
+        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [])
 
     @property
     def rels(self) -> list[float]:
@@ -165,76 +185,84 @@ class _Families(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """The values of a run: query_id and a column for each measure of ours; the hosts' own; and how far the run reaches.
+    """The values of a run.
 
-    `without_good` is the number of judged queries without a good document, for each threshold; `raised` the values of
-    measures with bounds, where every unjudged result has the largest label.
+    Attributes:
+        values: query_id and a column for each measure that is computed here.
+        provided: the values of the providers.
+        coverage: how far the qrels judge the run.
+        without_good: the number of judged queries without a good document, for each threshold.
+        raised: the values of measures with bounds, where every unjudged result has the largest label.
     """
 
     values: pl.DataFrame
-    hosts: Classic
+    provided: ProvidedValues
     coverage: Coverage
     without_good: list[int]
     raised: pl.DataFrame | None
 
 
-def _score_batches(
-    run: Run | RunFile, qrels: Qrels, families: _Families, *, order: str, provider: str | None, bounds: bool
-) -> _Values:
-    """Count and score a run, batch by batch."""
-    by_iteration = qrels.labels is not None
-    request = None
-    if families.ranked or families.hosts:
-        with_documents = bool(families.hosts) or by_iteration
-        with_table = bool(families.ranked) and not by_iteration
-        request = RankingRequest(order, with_documents, with_table, plan_measures(families.ranked).positions)
+class _RunScores:
+    """Collects the values of a run, batch by batch."""
 
-    def score(batches: Iterator[QueryBatch]) -> _Values:
-        good_gain = BatchScores(families.good_gain, qrels, families.rels)
-        raised = RaisedScores(*families.bounded[:2], qrels, families.rels) if bounds else None
-        hosts = HostScores(families.hosts, qrels.frame, provider=provider)
-        labels = QrelsByQuery(qrels)
-        ranked: RankedScores | None = None
-        labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
-        with ThreadPoolExecutor(1) as beside:
-            for number, batch in enumerate(batches):
-                if number == 0:  # beside the counting of the next blocks
-                    beside.submit(lambda: qrels.digest)
-                good_gain.add(batch.tally)
-                if raised is not None:
-                    raised.add(batch.tally, batch.table)
-                if batch.table is not None:
-                    ranked = ranked or RankedScores(families.ranked, qrels.judgments)
-                    ranked.add(batch.table)
-                if batch.ranking is not None:
-                    of_batch = labels.take(batch)
-                    if families.hosts:
-                        hosts.add(of_batch, batch.ranking)
-                    if families.ranked and by_iteration:
-                        labelled.append((of_batch, batch.ranking))
-        values, coverage = good_gain.finish()
-        rest = labels.take_rest() if families.hosts or labelled else qrels.frame.clear()
-        if labelled:  # the labels depend on the run: those of the iterations in which documents first occur
-            of_run, rankings = (pl.concat(frames) for frames in zip(*labelled, strict=True))
+    def __init__(self, qrels: Qrels, measures: _MeasuresBySource, *, provider: str | None, bounds: bool) -> None:
+        self._qrels = qrels
+        self._measures = measures
+        self._good_gain = BatchScores(measures.good_gain, qrels, measures.rels)
+        self._raised = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
+        self._provided = ProviderScores(measures.provided, qrels.frame, provider=provider)
+        self._labels = QrelsByQuery(qrels)
+        self._ranked: RankedScores | None = None
+        #: Labels and rankings of the batches, where labels depend on the iterations in which documents first occur.
+        self._labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+
+    def add(self, batch: QueryBatch) -> None:
+        self._good_gain.add(batch.tally)
+        if self._raised is not None:
+            self._raised.add(batch.tally, batch.table)
+        if batch.table is not None:
+            self._ranked = self._ranked or RankedScores(self._measures.ranked, self._qrels.judgments)
+            self._ranked.add(batch.table)
+        if batch.ranking is not None:
+            labels = self._labels.take(batch)
+            if self._measures.provided:
+                self._provided.add(labels, batch.ranking)
+            if self._measures.ranked and self._qrels.labels is not None:
+                self._labelled.append((labels, batch.ranking))
+
+    def finish(self) -> _Values:
+        values, coverage = self._good_gain.finish()
+        has_labels = self._measures.provided or self._labelled
+        rest = self._labels.take_rest() if has_labels else self._qrels.frame.clear()
+        ranked = None if self._ranked is None else self._ranked.finish()
+        if self._labelled:
+            labels, rankings = (pl.concat(frames) for frames in zip(*self._labelled, strict=True))
             query_ids = values.get_column("query_id")
-            found = score_ranking(families.ranked, rankings, pl.concat([of_run, rest]), query_ids)
-            values = values.join(found, on="query_id", how="left", maintain_order="left")
-        elif ranked is not None:
-            values = values.join(ranked.finish(), on="query_id", how="left", maintain_order="left")
-        without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(families.rels))]
-        classic = hosts.finish(rest)
-        classic = classic._replace(per_query=make_finite(classic.per_query))
-        most = None if raised is None else make_finite(raised.finish())
-        return _Values(make_finite(values), classic, coverage, without_good, most)
-
-    return consume_batches(score, run, qrels, rels=families.rels, ranking=request)
+            ranked = score_ranking(self._measures.ranked, rankings, pl.concat([labels, rest]), query_ids)
+        if ranked is not None:
+            values = values.join(ranked, on="query_id", how="left", maintain_order="left")
+        pools = self._good_gain.pools
+        without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(self._measures.rels))]
+        provided = self._provided.finish(rest)
+        provided = provided._replace(per_query=make_finite(provided.per_query))
+        raised = None if self._raised is None else make_finite(self._raised.finish())
+        return _Values(make_finite(values), provided, coverage, without_good, raised)
 
 
-def warn_of_url_variants(run: Run | RunFile, qrels: Qrels) -> None:
+def _score_batches(batches: Iterator[QueryBatch], scores: _RunScores, qrels: Qrels) -> _Values:
+    with ThreadPoolExecutor(1) as beside:
+        for number, batch in enumerate(batches):
+            if number == 0:  # beside the counting of the next blocks
+                beside.submit(lambda: qrels.digest)
+            scores.add(batch)
+    return scores.finish()
+
+
+def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
     """Give a notice where URLs of a run lack a judgment only because the qrels spell them in another way.
 
     Two URLs are the same where deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash,
-    tracking parameters and fragments do not count. A sample is looked at, so that large runs take no longer.
+    tracking parameters and fragments do not count. Only a sample is compared: large runs take no longer.
     """
     judgments = qrels.frame.select("query_id", "doc_id")
     is_url = pl.col("doc_id").str.starts_with("http")
@@ -263,48 +291,39 @@ def warn_of_url_variants(run: Run | RunFile, qrels: Qrels) -> None:
 
 
 def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Return rows, or of more than the size those whose documents have the least hashes."""
+    """Return at most `size` rows: those whose documents have the smallest hashes."""
     if rows.height <= size:
         return rows
     return rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
 
 
-def check_bounds(qrels: Qrels) -> None:
-    """Raise `InputError` for labels by iteration: a result has several there, and which holds depends on the run."""
-    if qrels.labels is not None:
-        raise InputError("bounds=True needs one label a document; read the qrels without labels='iteration'")
-
-
-def check_iterations(run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> None:
-    """Say where a column of a run looks like the iteration, and was not read as one.
+def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
+    """Give a notice if a column of a run looks like the iteration and was not read as it; once for each run.
 
     Raises:
-        InputError: measures are asked for that look at iterations: all searches would count as one.
+        InputError: the iterations are needed: all searches would count as one.
     """
-    if run.likely_iteration is None:
-        return
-    if measures:
+    if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
 
 
 def count_with_notices(qrels: Qrels, run: Run, rels: Sequence[float]) -> dict[float, Counts]:
-    """Threshold -> ledger and pools of a run, with a notice where they mean less than they seem to.
+    """Return threshold -> ledger and pools of a run, with a notice where they mean less than they seem to.
 
     Raises:
         InputError: a column of the run looks like the iteration, and was not read as one.
     """
-    if run.likely_iteration is not None:
-        raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
-    counts = count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    check_iterations(run, needed=True)
+    counts = count(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
     warn_if_misleading(measure_coverage(counts), labels=qrels.labels, iterated=run)
     return counts
 
 
-def _mean_hosts(classic: Classic) -> dict[str, float | None]:
-    """The hosts' own aggregated values; None where a query has no value, or where there is none to aggregate."""
-    lacking = set(classic.per_query.filter(pl.col("value").is_null()).get_column("measure"))
-    means = {str(measure): mean for measure, mean in classic.means.items()}
+def _aggregate_provided(provided: ProvidedValues) -> dict[str, float | None]:
+    """Return the providers' own values over all queries; None where a query has no value, or where there is no query."""
+    lacking = set(provided.per_query.filter(pl.col("value").is_null()).get_column("measure"))
+    means = {str(measure): mean for measure, mean in provided.means.items()}
     return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 
 
@@ -324,25 +343,21 @@ def _warn_if_no_value(scores: Scores, ranked: Sequence[ir_measures.Measure]) -> 
     notice(f"no finite value of {listed}: these values are null, and so is each mean over all queries")
 
 
-def _count_nulls(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, int]:
-    return {str(measure): values.get_column(str(measure)).null_count() for measure in measures}
-
-
-def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> dict[str, Any]:
-    """How the values were made: versions, thresholds, who computed the classic measures, and on which judgments."""
-    coverage = found.coverage
+def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
+    """Return how the values were made: versions, thresholds, who computed the classic measures, and on which judgments."""
+    coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
-    has_threshold = any(measure.declaration.uses_rel for measure in families.good_gain)
+    has_threshold = any(measure.declaration.uses_rel for measure in measures.good_gain)
     if has_threshold:
-        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in families.rels]
-    if families.ranked or families.hosts:
+        signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in measures.rels]
+    if measures.ranked or measures.provided:
         signature["order"] = order
-        computed = {host: [str(m) for m in families.hosts if m in of] for host, of in found.hosts.hosts.items()}
-        of_hosts = [f"{host}:{'+'.join(names)}" for host, names in computed.items()]
-        signature["classic"] = ["goodgain"] * bool(families.ranked) + of_hosts
-    without_value = [f"{name}:{n}" for name, n in _count_nulls(families.ranked, found.values).items() if n]
-    if without_value:
-        signature["without_value"] = without_value
+        computed = found.provided.providers.items()
+        by_providers = [f"{name}:{'+'.join(str(m) for m in measures.provided if m in of)}" for name, of in computed]
+        signature["classic"] = ["goodgain"] * bool(measures.ranked) + by_providers
+    nulls = {str(measure): found.values.get_column(str(measure)).null_count() for measure in measures.ranked}
+    if any(nulls.values()):
+        signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
     if qrels.labels is not None:
         signature["labels"] = qrels.labels
     if found.raised is not None:
@@ -350,16 +365,16 @@ def _sign(found: _Values, qrels: Qrels, families: _Families, *, order: str) -> d
     without_good = {"without_good": found.without_good} if has_threshold else {}
     return signature | {
         "qrels": qrels.digest,
-        "queries": coverage.judged,
+        "queries": queries.judged,
         **without_good,
-        "absent_from_run": coverage.judged - coverage.both,
-        "without_judgments": coverage.searched - coverage.both,
+        "absent_from_run": len(queries.only_judged),
+        "without_judgments": len(queries.only_searched),
         "unjudged": coverage.unjudged / coverage.unique if coverage.unique else 0.0,
     }
 
 
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
-    """One classic ranking per query: the run without repeats and with one iteration.
+    """Return one classic ranking per query: the run without repeats and with one iteration.
 
     A query with one iteration and no repeat keeps its scores; any other gets n, n-1, ..., 1.
 

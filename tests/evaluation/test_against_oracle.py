@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.counting.query_batches import RankingRequest, consume_batches
+from goodgain.counting.query_batches import QrelsByQuery, RankingRequest, consume_batches
 from goodgain.measures import MEASURES
-from goodgain.providers.labels_of_queries import QrelsByQuery
 from tests.support import oracle, oracle_flattening
 from tests.support.counts import how_many
 from tests.support.random_runs import Case, Shape, make_case
@@ -118,7 +117,7 @@ def test_classic_measures_take_the_oracles_label_of_a_document(labels: str | Non
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(rows), labels=labels)
         searched = gg.read_run(run_frame(run))
-        (batch,) = consume_batches(list, searched, qrels, rels=[2], ranking=RankingRequest("seen"))
+        (batch,) = consume_batches(list, qrels, searched, rels=[2], ranking=RankingRequest("seen"))
         by_query = QrelsByQuery(qrels)
         found = pl.concat([by_query.take(batch), by_query.take_rest()], how="vertical_relaxed")
     wanted = oracle_flattening.classic_labels(run, rows, labels=labels)

@@ -100,7 +100,7 @@ def test_run_and_qrels_may_live_on_two_engines(one: str, other: str) -> None:
     run = ENGINES[one](pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"], "score": 1.0}))
     qrels = ENGINES[other](pl.DataFrame({"query_id": ["q"], "doc_id": ["b"], "relevance": [3.0]}))
     assert gg.evaluate(qrels, run, "CG SRE").mean() == {"CG": 3.0, "SRE": 0.5}
-    assert count(run, qrels)[2].ledger["G"].to_list() == [0.0, 3.0]
+    assert count(qrels, run)[2].ledger["G"].to_list() == [0.0, 3.0]
 
 
 def test_ties_are_broken_by_doc_id_where_rows_have_no_order() -> None:

@@ -137,8 +137,8 @@ def test_qrels_of_another_session_and_of_other_engines_are_carried_to_that_of_th
     run = put(pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"], "score": 1.0}))
     qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["b"], "relevance": [3.0]})
     for other in (spark.newSession().createDataFrame(qrels.to_arrow()), qrels.lazy(), qrels.to_pandas()):
-        assert count(run, other)[2].ledger["G"].to_list() == [0.0, 3.0]
-    assert count(pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["b"]}), put(qrels))[2].ledger["G"][0] == 3.0
+        assert count(other, run)[2].ledger["G"].to_list() == [0.0, 3.0]
+    assert count(put(qrels), pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["b"]}))[2].ledger["G"][0] == 3.0
 
 
 def test_words_and_tags_that_break_the_rules_are_errors(put: Put) -> None:

@@ -72,7 +72,22 @@ def test_rows_behind_a_line_that_is_left_out_keep_their_numbers(tmp_path: Path) 
     with pytest.warns(GoodgainNotice) as told:
         assert gg.read_run(path, errors="skip").frame["doc_id"].to_list() == ["d1", "d3"]
     said = " ".join(str(one.message) for one in told)
-    assert "line 3 (has 2 values" in said and "row 5 (has a rank that is not a finite number)" in said
+    assert "line 3 (has 2 values" in said and "row 5 (has the rank 'x', which is not a number)" in said
+
+
+def test_a_label_that_is_not_a_number_is_a_bad_row_and_an_empty_one_is_unjudged(tmp_path: Path) -> None:
+    path = write(tmp_path, QRELS + "q1,d1,2\nq1,d2,x\nq1,d3,\nq1,d4,1\n")
+    with pytest.warns(GoodgainNotice) as told:
+        qrels = gg.read_qrels(path, errors="skip")
+    said = " ".join(str(one.message) for one in told)
+    assert "left out 1 bad row" in said and "row 3 (has the relevance 'x', which is not a number)" in said
+    assert "1 row with a null relevance" in said
+    assert qrels.frame["doc_id"].to_list() == ["d1", "d4"]
+    assert qrels.ungraded is not None and qrels.ungraded["doc_id"].to_list() == ["d3"]
+    with pytest.raises(
+        gg.InputError, match="row 3 has the relevance 'x', which is not a number; correct the row, or leave"
+    ):
+        gg.read_qrels(path)
 
 
 def test_empty_values_blank_lines_and_quotes_are_no_short_lines(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from goodgain.hosts.host_names import HOST_NAMES
+from goodgain.measures.names import HOST_NAMES
 from tests.support.counts import how_many
 from tests.support.random_runs import SMALL, Case, make_case, qrels_text, run_text
 

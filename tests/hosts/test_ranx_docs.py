@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goodgain.hosts.host_names import HOST_NAMES
+from goodgain.measures.names import HOST_NAMES
 
 PROJECT = Path(__file__).parents[2]
 TEXT = (PROJECT / "docs" / "ranx.md").read_text(encoding="utf-8")

@@ -11,8 +11,7 @@ import pytest
 import ranx
 
 import goodgain.hosts.ranx as host
-from goodgain.hosts.host_names import HOST_NAMES
-from goodgain.measures.names import parse_measure
+from goodgain.measures.names import HOST_NAMES, parse_measure
 from tests.support.make_expected import EXAMPLES, FOLDER, source
 
 #: What ranx calls the measures that mean the same there.

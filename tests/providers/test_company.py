@@ -21,7 +21,7 @@ from goodgain.measures.declaration import RankedMeasure
 from goodgain.measures.names import is_computed_here
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import score_ranking
-from goodgain.providers.asking import Classic, HostScores
+from goodgain.providers.asking import ProvidedValues, ProviderScores
 from tests.support.counts import how_many, some_of
 
 #: A value for each parameter that is not its default; a measure is tried with each alone.
@@ -156,7 +156,7 @@ def test_every_ordered_pair_of_hosts_has_the_values_that_each_has_alone(kind: st
     qrels, run = read(kind)
 
     def ask(measures: Iterable[ir_measures.Measure]) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
-        hosts = HostScores(list(measures), qrels.rows)
+        hosts = ProviderScores(list(measures), qrels.rows)
         hosts.add(qrels.rows, run.flatten())
         return by_measure(hosts.finish(qrels.rows.clear()))
 
@@ -200,7 +200,7 @@ def list_companies(measures: list[ir_measures.Measure]) -> list[tuple[ir_measure
     return [*pairs, *sixes]
 
 
-def by_measure(scores: Classic) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
+def by_measure(scores: ProvidedValues) -> dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]]:
     """Measure -> mean, and values by query."""
     names = {str(measure): measure for measure in scores.means}
     found: dict[ir_measures.Measure, tuple[float, list[tuple[Any, ...]]]] = {

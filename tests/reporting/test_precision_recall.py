@@ -100,6 +100,19 @@ def test_all_points_of_random_rankings_are_those_of_the_definition(seed: int) ->
         assert mean == pytest.approx(float(sum(values) / len(values)), rel=1e-12, abs=1e-12)
 
 
+def test_all_points_have_the_same_digits_in_every_call_and_whatever_the_order_of_queries() -> None:
+    random = Random(3)
+    labels = {f"q{number}": {f"d{k}": 1 for k in range(random.randint(1, 9))} for number in range(300)}
+    scores = {query: {f"d{k}": random.random() for k in range(20)} for query in labels}
+    names = dict(zip(labels, random.sample([*labels], len(labels)), strict=True))
+    renamed, moved = ({names[query]: of for query, of in queries.items()} for queries in (labels, scores))
+    first, *others = (
+        gg.pr_curve(qrels, {"x": run}, points="all")["precision"].to_list()
+        for qrels, run in [(labels, scores)] * 3 + [(renamed, moved)]
+    )
+    assert all(other == first for other in others)
+
+
 def test_the_averaged_curves_of_two_systems_are_those_of_the_lecture() -> None:
     folder = EXAMPLES / "rankings"
     found = gg.pr_curve(folder / "qrels.txt", {"1": folder / "a_and_c.run", "2": folder / "b_and_d.run"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ir_measures
 import polars as pl
 
-from goodgain.providers.asking import HostScores
+from goodgain.providers.asking import ProviderScores
 from tests.support.ranking_cases import RankedCase
 from tests.support.ranking_oracle import in_trec_evals_order
 
@@ -18,7 +18,7 @@ def ask_host(measure: ir_measures.Measure, case: RankedCase) -> dict[str, float]
     if measure.NAME == "RBP":
         case = case._replace(scores={query: _without_ties(docs) for query, docs in case.scores.items()})
     labels = case.qrels.with_columns(iteration=pl.lit("0"))
-    hosts = HostScores([measure], labels)
+    hosts = ProviderScores([measure], labels)
     hosts.add(labels, case.ranking)
     found = hosts.finish(labels.clear())
     return dict(found.per_query.select("query_id", "value").iter_rows())

@@ -83,10 +83,10 @@ def ledgers_and_pools_agree(put: Put, labels: str | None) -> None:
     with no_notices():
         run_here = gg.read_run(run_frame(run)).frame
         qrels_here = gg.read_qrels(qrels_frame(rows), labels=labels).frame
-    here = count(run_here, qrels_here, rels=(1.8, 2, 3), labels=labels)
+    here = count(qrels_here, run_here, rels=(1.8, 2, 3), labels=labels)
     run_there = put(run_here)
     for qrels_there in (qrels_here, put(qrels_here)):  # carried there, and there already
-        there = count(run_there, qrels_there, rels=(1.8, 2, 3), labels=labels)
+        there = count(qrels_there, run_there, rels=(1.8, 2, 3), labels=labels)
         for rel in here:
             assert_frame_equal(there[rel].ledger, here[rel].ledger, abs_tol=1e-12)
             assert_frame_equal(there[rel].pools, here[rel].pools, abs_tol=1e-12)

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.printed_tables import Value, print_frame, print_sparklines, print_values
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.reporting import iteration_curves, ledger_and_coverage
 from goodgain.reporting.plots.pictures import draw_curves, write_picture
 
@@ -44,7 +44,7 @@ def ledger(
     goodgain curve prints the means over all queries.
     """
     shared.check_outputs([output.path], [qrels, run])
-    searched, judged = open_run_and_qrels(qrels, run, **reading)
+    judged, searched = open_qrels_and_run(qrels, run, **reading)
     frame = ledger_and_coverage.ledger(judged, searched, rel=rel, measures=measures or None)
     print_frame(frame, output, spreadsheet=spreadsheet)
 

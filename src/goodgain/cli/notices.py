@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from goodgain.errors import GoodgainNotice
+from goodgain.errors import GoodgainNotice, collect_notices
 
 #: Arguments that the command line spells with another option.
 _OTHERWISE = {"retry_failed=True": "--retry failed", "deduplicate=None": "--dedup none", "deduplicate=": "--dedup"}
@@ -76,17 +76,15 @@ def show_notices(options: Mapping[str, click.Option]) -> None:
 @contextmanager
 def notices_after_output(*, full: bool) -> Iterator[None]:
     """Hold notices back until a command has printed its output; without `full`, count the minor ones alone."""
-    caught: list[warnings.WarningMessage] = []
+    given: dict[str, GoodgainNotice] = {}
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", GoodgainNotice)
+        with collect_notices(lambda one: given.update({str(one): one})):
             yield
     finally:
         sys.stdout.flush()
-        notices = {str(one.message): one.message for one in caught if isinstance(one.message, GoodgainNotice)}
-        minor = [text for text, given in notices.items() if given.minor and not full]
-        for text, given in notices.items():
+        minor = [text for text, one in given.items() if one.minor and not full]
+        for text, one in given.items():
             if text not in minor:
-                warnings.warn(given, stacklevel=2)
+                warnings.warn(one, stacklevel=2)
         if minor:
             print(f"{len(minor)} more notice{'s' * (len(minor) != 1)}: --full", file=sys.stderr)

@@ -9,14 +9,14 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.comparing.comparison_notes import Note, SystemQueries, describe_shared_queries, list_notes
+from goodgain.comparing.comparison_notes import Note, describe_shared_queries, list_notes
 from goodgain.comparing.difference_bounds import Reach, add_bounds, add_bounds_of_means, find_reach
 from goodgain.comparing.pairs_table import average_rows, compare_pairs
 from goodgain.comparing.rendering import render_html, render_on_terminal, write_comparison
 from goodgain.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.comparing.table_cells import Findings, Layout
 from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
 from goodgain.formats.column_names import Columns
@@ -28,7 +28,6 @@ from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import warn_of_labels
 
-_SEARCHED = pl.col("value") > 0
 #: Limit of `iterations=`, which makes a measure for each iteration.
 _MOST_ITERATIONS = 1_000
 
@@ -162,13 +161,13 @@ def compare(
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                searched, of_run = open_run_and_qrels(judged, run, columns=columns)
+                _, searched = open_qrels_and_run(judged, run, columns=columns)
                 scores[name] = score_run(
-                    of_run, searched, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
+                    judged, searched, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
                 )
                 if bounds:
-                    reaches[name] = find_reach(scores[name], searched, of_run, needed, order=order)
-    queries = {name: _list_queries(of) for name, of in scores.items()}
+                    reaches[name] = find_reach(scores[name], judged, searched, needed, order=order)
+    queries = {name: of.queries for name, of in scores.items()}
     few_shared = describe_shared_queries(queries)
     values = _build_matrices(scores, needed)
     better = {str(measure): find_direction(measure) for measure in asked}
@@ -194,14 +193,6 @@ def compare(
         notes=tuple(note.text for note in notes),
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
-
-
-def _list_queries(scores: Scores) -> SystemQueries:
-    iterations = scores.per_query.filter(measure=str(NumIter))
-    searched, idle = (
-        iterations.filter(is_some).get_column("query_id").to_list() for is_some in (_SEARCHED, ~_SEARCHED)
-    )
-    return SystemQueries(searched, scores.unjudged_queries, idle)
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:

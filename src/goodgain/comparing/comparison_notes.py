@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -11,47 +11,32 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.statistical_tests import Matrix
-from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, share_of_smaller
+from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, SharedQueries, list_examples, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_direction
 
-#: Query ids that an error shows of each system, and pairs of systems that a note lists.
+#: Pairs of systems that a note lists.
 _EXAMPLES = 3
 
 
-class SystemQueries(NamedTuple):
-    """The queries of one system's run.
-
-    Attributes:
-        judged: those that the qrels judge.
-        others: some of those that they do not.
-        never_searched: queries of the qrels that have no iteration.
-    """
-
-    judged: Collection[str]
-    others: Collection[str]
-    never_searched: Collection[str] = ()
-
-    def __str__(self) -> str:
-        return ", ".join(repr(query_id) for query_id in sorted(self.judged or self.others)[:_EXAMPLES])
-
-
-def describe_shared_queries(systems: Mapping[str, SystemQueries]) -> str | None:
+def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
     """Return a sentence for pairs of systems that share less than half the judged queries of the smaller one.
 
     Raises:
         InputError: two systems that both have queries share no judged one.
     """
     few = []
-    searched = {name: (of, set(of.judged)) for name, of in systems.items() if of.judged or of.others}
-    for (name, (of, judged)), (other_name, (other, other_judged)) in combinations(searched.items(), 2):
+    judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
+    for (name, judged), (other_name, other_judged) in combinations(judged_of.items(), 2):
         both = len(judged & other_judged)
         if not both:
+            found = [systems[one].both if judged_of[one] else systems[one].only_searched for one in (name, other_name)]
+            shown, other_shown = (", ".join(map(repr, list_examples(query_ids))) for query_ids in found)
             raise InputError(
-                f"{name} and {other_name} share no judged query: {name} has {of}, {other_name} has {other}. Give both the "
-                "same query ids (goodgain convert does it for logs of several systems), or leave one out."
+                f"{name} and {other_name} share no judged query: {name} has {shown}, {other_name} has {other_shown}. Give both "
+                "the same query ids (goodgain convert does it for logs of several systems), or leave one out."
             )
         if share_of_smaller(both, len(judged), len(other_judged)) < LOW_SHARE:
             few.append(
@@ -77,7 +62,7 @@ def list_notes(
     measures: Sequence[ir_measures.Measure],
     values: Mapping[str, Matrix],
     systems: pl.DataFrame,
-    queries: Mapping[str, SystemQueries],
+    queries: Mapping[str, SharedQueries],
 ) -> Iterator[Note]:
     """Yield the notes on a comparison; `values` has the values of each measure and NumIter, by name."""
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
@@ -96,12 +81,11 @@ def list_notes(
             )
 
 
-def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, SystemQueries]) -> Iterator[Note]:
+def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, SharedQueries]) -> Iterator[Note]:
     for name, of in queries.items():
-        if of.never_searched:
-            shown = sorted(of.never_searched)[:_EXAMPLES]
-            more = ", ..." if len(of.never_searched) > _EXAMPLES else ""
-            counted = f"{_format_queries(len(of.never_searched))} never searched in {name}: {', '.join(shown)}{more}"
+        if idle := len(of.only_judged):
+            shown = ", ".join(list_examples(of.only_judged)) + ", ..." * (idle > _EXAMPLES)
+            counted = f"{_format_queries(idle)} never searched in {name}: {shown}"
             yield Note(f"{counted} (counted as found nothing).")
     if unknown := _list_systems(systems.get_column("system"), systems.get_column("without_judgments")):
         yield Note(f"Queries without judgments are left out: {unknown}.")

@@ -29,7 +29,7 @@ class Reach(NamedTuple):
 
 
 def find_reach(
-    scores: Scores, run: Run | RunFile, qrels: Qrels, measures: Sequence[ir_measures.Measure], *, order: str
+    scores: Scores, qrels: Qrels, run: Run | RunFile, measures: Sequence[ir_measures.Measure], *, order: str
 ) -> Reach:
     """Return what the unjudged results of a system, scored with bounds, could add; a large run is read into memory."""
     bounded = [measure for measure in measures if scores.bounds[str(measure)] is not None]
@@ -37,7 +37,7 @@ def find_reach(
         rows = [block.run.rows for block in partition_by_query(run)]
         run = Run(pl.concat(rows, how="vertical_relaxed"))
     label = find_largest_label(qrels.frame)
-    return Reach(scores.per_query, find_contributions(run, qrels, bounded, label=label, order=order))
+    return Reach(scores.per_query, find_contributions(qrels, run, bounded, label=label, order=order))
 
 
 def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl.DataFrame:

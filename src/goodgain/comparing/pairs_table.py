@@ -113,24 +113,23 @@ def _average_differences(differences: Matrix) -> list[float]:
 def _add_verdicts(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """Put wins, ties, losses, verdict and significant in place of the signs; null where neither direction is better."""
     queries, above, below = pl.col("queries"), pl.col("above"), pl.col("below")
-    towards = pl.col("better").replace_strict({"up": 1, "down": -1}, default=None, return_dtype=pl.Int64)
-    wins, losses = pl.when(towards > 0).then(above), pl.when(towards > 0).then(below)
-    ties = pl.when(towards.is_not_null()).then(queries - above - below)
-    significant = pl.col("p_randomisation_holm").fill_nan(None) <= alpha
+    up, down = pl.col("better") == "up", pl.col("better") == "down"
+    ties = pl.when(up | down).then(queries - above - below)
+    significant = (pl.col("p_randomisation_holm").fill_nan(None) <= alpha).fill_null(False)
     verdict = (
         pl.when(ties == queries)
         .then(pl.lit("equal"))
         .when(~significant)
         .then(pl.lit("unclear"))
-        .when(towards * pl.col("difference") > 0)
+        .when(pl.when(up).then(pl.col("difference") > 0).otherwise(pl.col("difference") < 0))
         .then(pl.lit("better"))
         .otherwise(pl.lit("worse"))
     )
     return rows.select(
         pl.exclude("above", "below"),
-        wins=wins.when(towards < 0).then(below),
+        wins=pl.when(up).then(above).when(down).then(below),
         ties=ties,
-        losses=losses.when(towards < 0).then(above),
-        verdict=pl.when((queries > 0) & towards.is_not_null()).then(verdict),
-        significant=significant.fill_null(False),
+        losses=pl.when(up).then(below).when(down).then(above),
+        verdict=pl.when((queries > 0) & (up | down)).then(verdict),
+        significant=significant,
     ).with_columns(cs.float().fill_nan(None))

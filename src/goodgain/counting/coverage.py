@@ -32,27 +32,51 @@ _EXAMPLES = 3
 _LISTED = 10
 
 
+class SharedQueries(NamedTuple):
+    """The query ids of a run and of qrels, each once: those of both, and those that only one of them has."""
+
+    both: pl.Series
+    only_searched: pl.Series
+    only_judged: pl.Series
+
+    @property
+    def searched(self) -> int:
+        """The number of queries of the run."""
+        return len(self.both) + len(self.only_searched)
+
+    @property
+    def judged(self) -> int:
+        """The number of queries of the qrels."""
+        return len(self.both) + len(self.only_judged)
+
+
+def match_queries(searched: pl.Series, judged: pl.Series) -> SharedQueries:
+    """Return which query ids of a run and of qrels are the same."""
+    searched, judged = searched.unique(), judged.unique()
+    is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
+    return SharedQueries(searched.filter(is_judged), searched.filter(~is_judged), judged.filter(~is_searched))
+
+
+def list_examples(query_ids: pl.Series) -> list[str]:
+    """Return the first three of some query ids."""
+    return query_ids.bottom_k(_EXAMPLES).sort().to_list()
+
+
 class Coverage(NamedTuple):
-    """Which queries and results of a run the qrels judge, in numbers.
+    """Which queries and results of a run the qrels judge.
 
     Attributes:
-        judged: queries of the qrels.
-        searched: queries of the run.
-        both: queries of both.
-        unique: first occurrences in judged queries.
-        unjudged: those without a label.
+        queries: the queries of run and qrels.
+        unique: the number of first occurrences in judged queries.
+        unjudged: the number of those without a label.
         numbering: as in `Counts`.
-        examples: queries of the run that the qrels lack, and queries of the qrels that the run lacks: three of each.
         by_iteration: iteration, unique, unjudged: the first occurrences of each iteration, in judged queries.
     """
 
-    judged: int
-    searched: int
-    both: int
+    queries: SharedQueries
     unique: int
     unjudged: int
     numbering: pl.DataFrame
-    examples: tuple[list[str], list[str]]
     by_iteration: pl.DataFrame
 
     @property
@@ -92,15 +116,11 @@ def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
     """Measure the coverage of a run and qrels that were counted."""
     rows, pools, numbering = next(iter(counts.values()))
     judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
-    unjudged = rows.join(pools.select("query_id"), on="query_id", how="anti")
     return Coverage(
-        judged=pools.height,
-        searched=rows.get_column("query_id").n_unique(),
-        both=int((pools.get_column("N") > 0).sum()),
+        queries=match_queries(rows.get_column("query_id"), pools.get_column("query_id")),
         unique=int(judged.get_column("UR").sum()),
         unjudged=int(judged.get_column("Unjudged").sum()),
         numbering=numbering,
-        examples=(_list_first(unjudged), _list_first(pools.filter(pl.col("N") == 0))),
         by_iteration=_sum_iterations(judged.select("iteration", unique="UR", unjudged="Unjudged")),
     )
 
@@ -109,23 +129,14 @@ def _sum_iterations(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by("iteration").agg(pl.col("unique", "unjudged").sum()).sort("iteration")
 
 
-def _list_first(frame: pl.DataFrame) -> list[str]:
-    """Return the first query ids, as examples."""
-    found: list[str] = frame.get_column("query_id").unique().bottom_k(_EXAMPLES).sort().to_list()
-    return found
-
-
 def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
-    """Combine the coverage of batches, each of which has other queries."""
-    run_examples, qrels_examples = ({one for e in coverages for one in e.examples[k]} for k in (0, 1))
+    """Combine the coverage of batches, which share no query."""
+    queries = zip(*(coverage.queries for coverage in coverages), strict=True)
     return Coverage(
-        judged=sum(coverage.judged for coverage in coverages),
-        searched=sum(coverage.searched for coverage in coverages),
-        both=sum(coverage.both for coverage in coverages),
+        queries=SharedQueries(*(pl.concat(of_batches) for of_batches in queries)),
         unique=sum(coverage.unique for coverage in coverages),
         unjudged=sum(coverage.unjudged for coverage in coverages),
         numbering=pl.concat([coverage.numbering for coverage in coverages]),
-        examples=(sorted(run_examples)[:_EXAMPLES], sorted(qrels_examples)[:_EXAMPLES]),
         by_iteration=_sum_iterations(pl.concat([coverage.by_iteration for coverage in coverages])),
     )
 
@@ -141,45 +152,22 @@ def list_shares(coverages: pl.DataFrame) -> str:
     return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
 
 
-def _warn_if_low(coverage: Coverage) -> None:
-    """Give a notice where too few results have a label to trust a small difference."""
-    if coverage.share is not None and coverage.share < LOW_COVERAGE:
-        notice(
-            f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
-            f"{list_shares(coverage.tabulate())}), and to most measures the others are not relevant; judge more of them (goodgain "
-            "pool lists them), or see how much they could change (bounds=True)"
-        )
-
-
 def share_of_smaller(both: int, first: int, second: int) -> float:
     """Return the number of shared queries over those of the side that has fewer; 1 where that side has none."""
     return both / min(first, second) if first and second else 1.0
 
 
-def warn_if_few_shared(searched: int, judged: int, both: int, examples: tuple[list[str], list[str]]) -> None:
-    """Give a notice where run and qrels share less than half the queries of the side that has fewer.
-
-    Args:
-        searched, judged, both: the number of queries of the run, of the qrels, of both.
-        examples: queries that the other side lacks, of the run and of the qrels.
-    """
-    if share_of_smaller(both, searched, judged) >= LOW_SHARE:
+def warn_if_few_shared(queries: SharedQueries) -> None:
+    """Give a notice where run and qrels share less than half the queries of the side that has fewer."""
+    both = len(queries.both)
+    if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
-    of_run, of_qrels = (repr(ids[0]) for ids in examples)
+    of_run, of_qrels = (repr(list_examples(ids)[0]) for ids in (queries.only_searched, queries.only_judged))
+    shared = f"only {both:,} of {queries.searched:,} queries" if both else "no query"
     notice(
-        f"{'no query' if not both else f'only {both:,} of {searched:,} queries'} of the run {'is' if both < 2 else 'are'} in the "
-        f"qrels, which have {judged:,} (the run has {of_run}, the qrels have {of_qrels}). Check that both name queries alike."
+        f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,} (the run has {of_run}, "
+        f"the qrels have {of_qrels}). Check that both name queries alike."
     )
-
-
-def warn_of_queries(run_ids: pl.Series, qrels_ids: pl.Series) -> None:
-    """Give the notice of `warn_if_few_shared` for the query ids of a run and of qrels."""
-    run_ids, qrels_ids = run_ids.unique(), qrels_ids.unique()
-    is_judged, is_searched = run_ids.is_in(qrels_ids.implode()), qrels_ids.is_in(run_ids.implode())
-    examples = [
-        ids.bottom_k(_EXAMPLES).sort().to_list() for ids in (run_ids.filter(~is_judged), qrels_ids.filter(~is_searched))
-    ]
-    warn_if_few_shared(len(run_ids), len(qrels_ids), int(is_judged.sum()), (examples[0], examples[1]))
 
 
 def warn_if_misleading(
@@ -193,7 +181,7 @@ def warn_if_misleading(
         low: False leaves the notice of a low coverage to the caller.
         iterated: the run, where measures of iterations are asked of it.
     """
-    if iterated is not None and coverage.searched and (not iterated.has_iterations or coverage.has_one_number):
+    if iterated is not None and coverage.queries.searched and (not iterated.has_iterations or coverage.has_one_number):
         warn_of_missing_iterations(iterated)
     if coverage.renumbered:
         notice(
@@ -206,6 +194,10 @@ def warn_if_misleading(
             "labels by iteration are numbered from 1, and the run numbers its iterations from 0: its first iteration has "
             "only the labels for any iteration, and each later one those of its own number"
         )
-    warn_if_few_shared(coverage.searched, coverage.judged, coverage.both, coverage.examples)
-    if low:
-        _warn_if_low(coverage)
+    warn_if_few_shared(coverage.queries)
+    if low and coverage.share is not None and coverage.share < LOW_COVERAGE:
+        notice(
+            f"coverage is low: {coverage.share:.2f} of the {coverage.unique:,} unique results have a label (by iteration "
+            f"{list_shares(coverage.tabulate())}), and to most measures the others are not relevant; judge more of them (goodgain "
+            "pool lists them), or see how much they could change (bounds=True)"
+        )

@@ -40,12 +40,12 @@ class Counts(NamedTuple):
     numbering: pl.DataFrame
 
 
-def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
+def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
     """Count each iteration's results, first occurrences, repeats and good documents.
 
     Args:
-        run: columns query_id, iteration (Int64), doc_id (`-` for an iteration that returned nothing), on any engine.
         qrels: columns query_id, doc_id, relevance, and with `labels="iteration"` iteration (Int64, null for any).
+        run: columns query_id, iteration (Int64), doc_id (`-` for an iteration that returned nothing), on any engine.
         rels: the thresholds: a document is good if its relevance is at least this.
         labels: None, or `iteration` where the label of the first occurrence's iteration decides.
 
@@ -56,7 +56,7 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
-    >>> count(run, qrels)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
+    >>> count(qrels, run)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
     judged = collect(nw.from_native(qrels).select("query_id", "doc_id", "relevance"))
@@ -67,11 +67,11 @@ def count(run: Any, qrels: Any, *, rels: Sequence[float] = (2,), labels: str | N
             "query_id", "iteration"
         )
     else:
-        tallied = tally(run, qrels, rels=rels, labels=labels)
+        tallied = tally(qrels, run, rels=rels, labels=labels)
     return ledger_and_pools(tallied, count_pools(judgments, rels=rels), rels=rels)
 
 
-def tally(run: Any, qrels: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
+def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
     """Count per query and iteration number, with the numbers of the run, wherever its rows are.
 
     Runs without a common query can be tallied one by one: their tallies, concatenated, are the tally of all.

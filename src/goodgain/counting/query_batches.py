@@ -80,8 +80,8 @@ class _ScatteredQueriesError(Exception):
 
 def consume_batches(
     consume: Callable[[Iterator[QueryBatch]], _Result],
-    run: Run | RunFile,
     qrels: Qrels,
+    run: Run | RunFile,
     *,
     rels: Sequence[float],
     ranking: RankingRequest | None = None,
@@ -93,8 +93,8 @@ def consume_batches(
 
     Args:
         consume: the function; it keeps nothing of a call that did not return.
-        run: the run.
         qrels: the judgments.
+        run: the run.
         rels: the thresholds of the tallies.
         ranking: the rankings that are needed; None if none is.
 
@@ -102,7 +102,7 @@ def consume_batches(
         InputError: a block of the file cannot be read.
     """
     if not isinstance(run, RunFile):
-        return consume(iter([_count_run(run, qrels, rels, ranking)]))
+        return consume(iter([_count_run(qrels, run, rels, ranking)]))
     count = _Counter(qrels, rels, ranking).count
 
     def start(blocks: Iterable[Block]) -> _Result:
@@ -114,16 +114,16 @@ def consume_batches(
     return start(partition_by_query(run))
 
 
-def tally_run(run: Run | RunFile, qrels: Qrels, *, rels: Sequence[float]) -> pl.DataFrame:
+def tally_run(qrels: Qrels, run: Run | RunFile, *, rels: Sequence[float]) -> pl.DataFrame:
     """Return what `counting.ledger.tally` returns for a whole run, which is read in batches.
 
     Raises:
         InputError: a block of the file cannot be read.
     """
-    return consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), run, qrels, rels=rels)
+    return consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
 
 
-def _count_run(run: Run, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
+def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
     """Count and rank a run in memory, or on its engine, where the table stays if it can."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and not run.lives_on_engine):
         counted = _Counter(qrels, rels, request).count(run)
@@ -137,7 +137,7 @@ def _count_run(run: Run, qrels: Qrels, rels: Sequence[float], request: RankingRe
     elif request is not None:
         ranking = run.flatten(request.order)
         table = tabulate_ranking(ranking, qrels.judgments, positions=request.positions) if request.with_table else None
-    tallied = tally(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    tallied = tally(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
     return QueryBatch(tallied, ranking, table, None if qrels.labels is None else run.first_iterations)
 
 
@@ -198,7 +198,7 @@ class _Counter:
             return None, None, 0
         if request.order != "seen":
             firsts, relevance = find_first_occurrences(rows, request.order), None
-        ranking = make_ranking(firsts).select("query_id", "doc_id", "score") if request.with_documents else None
+        ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:
             judgments = self._qrels.judgments
@@ -253,3 +253,40 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> I
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+class QrelsByQuery:
+    """The judgments of a run's queries for a host, each query once: one label per document and subtopic."""
+
+    def __init__(self, qrels: Qrels) -> None:
+        self._by_iteration = qrels.labels is not None
+        self._rest = qrels.frame if self._by_iteration else qrels.rows
+
+    def take(self, batch: QueryBatch) -> pl.DataFrame:
+        """Return the labels of a batch's queries: query_id, doc_id, relevance, iteration (column 2 of the qrels)."""
+        queries = batch.tally.select("query_id").unique()
+        taken = self._rest.join(queries, on="query_id", how="semi", maintain_order="left")
+        self._rest = self._rest.join(queries, on="query_id", how="anti", maintain_order="left")
+        if batch.first_iterations is not None:
+            return _label_first_occurrences(taken, batch.first_iterations)
+        return taken
+
+    def take_rest(self) -> pl.DataFrame:
+        """Return the labels of the queries that no batch had."""
+        if self._by_iteration:
+            return _label_first_occurrences(self._rest, self._rest.select("query_id", "doc_id", "iteration").clear())
+        return self._rest
+
+
+def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
+    """Return one label per document, from labels by iteration.
+
+    A retrieved document has the label of its first occurrence, and none if that occurrence is unjudged: a label of a later
+    iteration does not count. A document that was not retrieved has its largest label.
+    """
+    key = ["query_id", "doc_id"]
+    retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()
+    largest = judgments.group_by(key, maintain_order=True).agg(pl.col("relevance").max().cast(pl.Float64))
+    return (
+        pl.concat([retrieved, largest.join(firsts, on=key, how="anti")]).sort(key).with_columns(iteration=pl.lit("0"))
+    )

@@ -16,6 +16,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
 from goodgain.files.opening import (
+    BOM,
     Content,
     check_line,
     compression,
@@ -37,8 +38,6 @@ from goodgain.schema import RUN, Table
 BLOCK = 16 * 2**20  # bytes of text that are read at a time
 _ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
 
-_BOM = b"\xef\xbb\xbf"
-_TAIL = 2**16  # the bytes before the wanted end of a block in which a place to cut is looked for first
 _ROW = "row in the file"
 _FILES = 200  # open at a time, at most: some systems allow a process 256
 _SHRUNK = 6  # compressed text of a run, and Parquet, is about a sixth of the text
@@ -151,8 +150,8 @@ def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
     is_compressed = compression(path) is not None
     with open_stream(path) as stream:
         whole = 0 if is_compressed else os.fstat(stream.fileno()).st_size
-        begin = stream.read(len(_BOM))
-        offset, pieces, in_line = (len(_BOM), [b""], 0) if begin == _BOM else (0, [begin], 0)
+        begin = stream.read(len(BOM))
+        offset, pieces, in_line = (len(BOM), [b""], 0) if begin == BOM else (0, [begin], 0)
         while more := stream.read(size):
             in_line = check_line(in_line, more, path)
             end = _last_query(more)

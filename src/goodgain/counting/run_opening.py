@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.counting.run_file import BLOCK, RunFile, table_blocks
 from goodgain.files.json_lines import begins_json
-from goodgain.files.opening import COMPRESSED, Content, compression, container, open_plain, open_stream
+from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import find_header
 from goodgain.formats.column_names import (
     Columns,
@@ -58,7 +58,7 @@ def open_run(
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
-def open_run_and_qrels(
+def open_qrels_and_run(
     qrels: Any,
     run: Any,
     *,
@@ -67,10 +67,10 @@ def open_run_and_qrels(
     labels: str | None = None,
     errors: str = "raise",
     columns: Columns | None = None,
-) -> tuple[Run | RunFile, Qrels]:
-    """Open a run and read qrels, with one `columns` for both.
+) -> tuple[Qrels, Run | RunFile]:
+    """Read qrels and open a run, with one `columns` for both.
 
-    The options are those of `read_run` and `read_qrels`.
+    The options are those of `read_qrels` and `read_run`.
 
     Raises:
         InputError: as both; a name in `columns` is a column of neither.
@@ -78,7 +78,7 @@ def open_run_and_qrels(
     searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
     judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     check_columns_used(columns or {}, searched, judged)
-    return searched, judged
+    return judged, searched
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
@@ -103,7 +103,8 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
             left = LARGE - len(head)
             while left >= 0 and (piece := file.read(_PIECE)):
                 left -= len(piece)
-    return left < 0 and not begins_json(Content(head)) and find_header(Content(head), path, columns) is None
+    content = Content(head.removeprefix(BOM))
+    return left < 0 and not begins_json(content) and find_header(content, path, columns) is None
 
 
 def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:

@@ -21,7 +21,7 @@ WHITE = BLANKS.encode().replace(_END, b"")
 COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
 #: Places of rows left out that a notice shows.
-_PLACES = 5
+SHOWN_PLACES = 5
 
 
 def quote(line: str) -> str:
@@ -162,7 +162,7 @@ def check_rows(
             return frame, rows
         bad = f"{quote(str(first.rows(named=True)[0]))} {_describe(first, problems)}"
         if errors != "skip":
-            raise InputError(f"{rows.label}: a row {bad}; correct it{_alternative(errors)}")
+            raise InputError(f"{rows.label}: a row {bad}; correct it{name_alternative(errors)}")
         count = _collect(frame.filter(wrong).select(nw.len())).item()
         notice(f"{rows.label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {bad}")
         return frame.filter(~wrong), rows
@@ -175,13 +175,13 @@ def check_rows(
         values = bad_rows.rows(named=True)[0]
         place = rows.locate(values.pop("row"), values if show else None)
         raise InputError(
-            f"{place} {_describe(bad_rows.head(1), problems)}; correct the {unit}{_alternative(errors, unit)}"
+            f"{place} {_describe(bad_rows.head(1), problems)}; correct the {unit}{name_alternative(errors, unit)}"
         )
     places = []
-    for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), _PLACES))):
+    for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), SHOWN_PLACES))):
         place = rows.locate(one.get_column("row").item()).removeprefix(f"{rows.label}, ")
         places.append(f"{place} ({_describe(one, problems)})")
-    _warn_of_skipped(rows.label, len(bad_rows), places, unit)
+    warn_of_skipped(rows.label, len(bad_rows), places, unit)
     kept = indexed.filter(~wrong)
     return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
 
@@ -202,11 +202,13 @@ def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
     return words.format_map(row.rows(named=True)[0])
 
 
-def _alternative(errors: str | None, unit: str = "row") -> str:
+def name_alternative(errors: str | None, unit: str = "row") -> str:
+    """Return what else to do than to correct a row; `errors` is the option of the caller, None where it has none."""
     return ", or remove it" if errors is None else f", or leave such {unit}s out with errors='skip'"
 
 
-def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
+def warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
+    """Give one notice of the rows that were left out: how many, and the places of the first."""
     first = "the first: " if count > len(places) else ""
     notice(f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
 
@@ -230,14 +232,14 @@ class BadLines:
     def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line") -> None:
         """Say what is wrong with the line of this number."""
         if self._errors != "skip":
-            option = "" if self._errors is None else ", or leave such lines out with errors='skip'"
+            option = "" if self._errors is None else name_alternative(self._errors, "line")
             place = TextLines(self._label, self._content, [number]).locate(0)
             raise InputError(f"{place} {wrong}; {remedy}{option}")
         self._count += 1
-        if len(self._places) < _PLACES:
+        if len(self._places) < SHOWN_PLACES:
             self._places.append(f"line {number} ({wrong})")
 
     def report(self) -> None:
         """Give one notice, if any line was left out."""
         if self._count:
-            _warn_of_skipped(self._label, self._count, self._places, "line")
+            warn_of_skipped(self._label, self._count, self._places, "line")

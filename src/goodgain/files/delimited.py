@@ -11,8 +11,17 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import BadLines, FindColumns, FrameRows, ReadTable, quote
-from goodgain.files.opening import BOM, Content
+from goodgain.files.bad_rows import (
+    SHOWN_PLACES,
+    BadLines,
+    FindColumns,
+    FrameRows,
+    ReadTable,
+    name_alternative,
+    quote,
+    warn_of_skipped,
+)
+from goodgain.files.opening import Content
 from goodgain.schema import BLANKS, IDS
 
 #: A header with more names is not that of a table: each column costs time, whether it is used or not.
@@ -57,13 +66,13 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     A line with fewer or more values than the header raises, or is left out and reported with `errors="skip"` (None where the
     caller has no such option). Rows without any value are left out.
     """
-    whole = content.data.removeprefix(BOM)
+    whole = content.data
     text = whole[_BLANK_LINES.match(whole).end() :]  # type: ignore[union-attr]  # it matches everything
     before = whole.count(b"\n", 0, len(whole) - len(text))
     line = text.partition(b"\n")[0].strip(b"\r").decode("utf-8", "replace")
     names = read_names(line, separator, path)
     has_quotes = separator == "," and b'"' in text
-    # Polars fills short rows with null, and refuses long ones: so as many separators as there should be are right.
+    # Polars fills short rows with null and refuses long ones: with the right number of separators all rows are right.
     lacking = (len(names) - 1) * (text.count(b"\n") + (not text.endswith(b"\n"))) - text.count(separator.encode())
     frame: pl.DataFrame | str = ""
     if lacking == 0 or (has_quotes and lacking < 0):
@@ -71,7 +80,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
         if has_quotes and isinstance(frame, pl.DataFrame) and frame.width and frame.to_series(-1).null_count():
             frame = ""  # separators inside quotes may stand for those that a short row lacks
     if isinstance(frame, str):
-        text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), Content(whole), errors), before)
+        text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), content, errors), before)
         frame = _read_text(text, separator)
     if isinstance(frame, str):
         raise InputError(
@@ -100,9 +109,9 @@ def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Return the text without the lines that have not as many values as the header, which `bad` is told of.
+    """Return the text without the lines that have more or fewer values than the header; `bad` is told of them.
 
-    A line without any value takes the place of each, so that the rows behind it keep their numbers.
+    Blank values replace each of these lines: the rows after it keep their numbers.
     """
     kept: list[bytes] = []
     start = 0
@@ -144,8 +153,22 @@ def pick_columns(
     rows = name_rows_below(path, cells)
     numbers = [name for name in frame.columns if types[name] != pl.String]
     check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), separator, rows)
+    bad: dict[int, str] = {}
     for name in numbers:
-        frame = frame.with_columns(_read_numbers(frame.get_column(name), types[name], rows, errors))
+        text = frame.get_column(name)
+        number = text.str.strip_chars().cast(types[name], strict=False)
+        for row in (number.is_null() & text.is_not_null()).arg_true():
+            wrong = f"has the {name} {quote(text[row])}, which is not a number"
+            if errors != "skip":
+                raise InputError(f"{rows.locate(row)} {wrong}; correct the row{name_alternative(errors)}")
+            bad.setdefault(row, wrong)
+        frame = frame.with_columns(number)
+    if bad:
+        first = sorted(bad)[:SHOWN_PLACES]
+        places = [f"{rows.locate(row).removeprefix(f'{rows.label}, ')} ({bad[row]})" for row in first]
+        warn_of_skipped(rows.label, len(bad), places, "row")
+        kept = [row for row in range(frame.height) if row not in bad]
+        frame, rows = frame.select(pl.all().gather(kept)), rows.subset(kept)
     return ReadTable(frame, rows, names)
 
 
@@ -175,15 +198,3 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: FrameRows) -> None:
             f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which belong to the value in TSV; if they do not, "
             "write the file as CSV, or without them"
         )
-
-
-def _read_numbers(text: pl.Series, dtype: Any, rows: FrameRows, errors: str | None) -> pl.Series:
-    """Read a column of numbers; with `errors="skip"`, null where there is none."""
-    number = text.str.strip_chars().cast(dtype, strict=False)
-    wrong = (number.is_null() & text.is_not_null()).arg_true()
-    if len(wrong) and errors != "skip":
-        raise InputError(
-            f"{rows.locate(wrong[0])} has the {text.name} {quote(text[wrong[0]])}, which is not a number; correct the row, or "
-            "leave such rows out with errors='skip'"
-        )
-    return number

@@ -16,7 +16,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import BadLines, FindColumns, ReadTable, TextLines, number_lines, quote
 from goodgain.files.json_text import NotJSONError, loads_exactly
-from goodgain.files.opening import BOM, Content
+from goodgain.files.opening import Content
 from goodgain.schema import IDS
 
 #: Objects that are held at a time: more of them cost Python's garbage collector more than they cost to read.
@@ -35,7 +35,7 @@ def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
     {'q1': {'d1': 3}}
     """
     try:
-        value = loads_exactly(content.data.removeprefix(BOM))
+        value = loads_exactly(content.data)
     except NotJSONError:
         return None
     is_nested = isinstance(value, dict) and all(isinstance(of, dict) for of in value.values())
@@ -64,7 +64,7 @@ def read_json_lines(
         errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
     """
     label = str(path)
-    if content.data.removeprefix(BOM).lstrip().startswith(b"["):
+    if content.data.lstrip().startswith(b"["):
         content, label = _put_on_lines(content, path), f"{path}, its objects as lines"
     bad = BadLines(label, content, errors)
     rows = ObjectRows(types, bad.refuse)
@@ -89,7 +89,7 @@ def read_json_lines(
 def _put_on_lines(content: Content, path: Path) -> Content:
     """Return the elements of a JSON array, each on a line of its own, as they stand."""
     try:
-        elements = msgspec.json.decode(content.data.removeprefix(BOM), type=list[msgspec.Raw])
+        elements = msgspec.json.decode(content.data, type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
         raise InputError(f"{path}: begins as a JSON array and is not one ({error}); write it again") from None
     return content._replace(data=b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements))
@@ -99,7 +99,7 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
     """Yield the object of each line, with the number of the line; `refuse` is told what is wrong with any other line."""
     for number, line in number_lines(content):
         try:
-            value = loads_exactly(line.removeprefix(BOM) if number == 1 else line)
+            value = loads_exactly(line)
         except NotJSONError as error:
             refuse(number, f"is not JSON ({error})")
             continue

@@ -53,6 +53,33 @@ _AT_ONCE = 1 << 20
 LONGEST_LINE = 64 << 20
 
 
+#: Whether this process has used Polars through goodgain, and whether it was forked from one that had. It is state of the
+#: process itself, and not of any value.
+_process = {"has_used": False, "is_fork": False}
+
+
+def check_fork() -> None:
+    """Check that Polars can work in this process; whatever reads or computes calls this first.
+
+    Raises:
+        InputError: the process was forked after Polars had been used: its next call would wait for ever.
+    """
+    if _process["is_fork"]:
+        raise InputError(
+            "this process was forked from one that had used goodgain, and Polars' threads do not survive a fork; start "
+            "processes with multiprocessing.get_context('spawn')"
+        )
+    _process["has_used"] = True
+
+
+def _note_fork() -> None:
+    _process["is_fork"] = _process["has_used"]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
 def make_path(path: Any, what: str) -> Path:
     """Return a path, if it is one."""
     if not isinstance(path, (str, os.PathLike)):
@@ -285,22 +312,26 @@ def read_lines(path: Path) -> Content:
 
 
 def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None = None) -> Content:
-    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes).
+    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes), without its byte order mark.
 
     The bytes are copied, not mapped: a mapped file that another program cuts short ends the process.
     """
+    return Content(_read_whole(path, longest_line, most).removeprefix(BOM))
+
+
+def _read_whole(path: Path, longest_line: int | None, most: int | None) -> bytes:
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(4))
         if kind is not None:
             with unpack(file, kind, path) as stream:
-                return Content(_read_pieces(stream, path, longest_line, most))
+                return _read_pieces(stream, path, longest_line, most)
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
         size = file_size(file)
         if size is None:  # a pipe, or a device that may never end
-            return Content(_read_pieces(file, path, longest_line, most))
+            return _read_pieces(file, path, longest_line, most)
         if most is not None and size > most:
             raise _too_large(path, most)
         data = file.read()
@@ -308,7 +339,7 @@ def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None 
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
     if longest_line is not None:
         check_lines(data, path, longest_line)
-    return Content(data)
+    return data
 
 
 def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
@@ -325,7 +356,7 @@ def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: 
 
 
 def check_line(before: int, piece: bytes, path: Path, longest: int = LONGEST_LINE) -> int:
-    """Check the line at the end of a piece, which has `before` bytes in earlier pieces; return how many it has so far."""
+    """Check the last line of a piece, `before` bytes of which were in earlier pieces; return how many it has so far."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > longest:

@@ -35,7 +35,7 @@ def read_table(
         find: tells which columns of the file these are; by default those of the same names.
         required: the columns that every line of JSON Lines must have.
         errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
-        content: the lines of the file, where they were read already: a pipe can be read only once.
+        content: what is in the file, where it was read already: a pipe can be read only once.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
     separator, kind = separator_by_name(path), container(path)
@@ -49,7 +49,7 @@ def read_table(
                 f"{path}: a table ends in .tsv, .csv, .jsonl, .json, .parquet or .arrow; rename or convert it"
             )
         return read_json_lines(content, path, types, find, required=required, errors=errors)
-    frame = read_container(read_bytes(path), path, kind)
+    frame = read_container(content or read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
     return ReadTable(read, FrameRows(str(path)), frame.columns)
 

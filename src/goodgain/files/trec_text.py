@@ -33,7 +33,7 @@ class PassedOver(NamedTuple):
 
 
 def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
-    """Give one notice for each thing that was passed over in a file, of which `parts` are the parts."""
+    """Give one notice for each thing that was passed over in the parts of a file."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
     if comments == 1:
         notice(
@@ -54,7 +54,7 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
 
 
 class TextRows(NamedTuple):
-    """The columns of a text file, where their rows come from, and what was not read."""
+    """The columns of a text file; the line of each row, for errors; and what was not read."""
 
     frame: pl.DataFrame
     lines: TextLines
@@ -68,8 +68,6 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
     as text otherwise. Lines that begin with `#` are comments. What follows the sixth field of a run is not read. A line that
     cannot be read raises `InputError`, or is left out and reported with `errors="skip"`.
     """
-    if content.part_of is None:
-        content = content._replace(data=content.data.removeprefix(BOM))
     if content.data.startswith(COMMENT_BYTES):
         text, comments = _cut_comments(content.data, table)
         frame = _read_clean(text, table)

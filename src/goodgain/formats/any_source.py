@@ -14,7 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.bad_rows import Frame, FrameRows, Problem, RowSource, lacks, number_lines, number_rows
 from goodgain.files.delimited import read_names
 from goodgain.files.json_lines import begins_json, read_nested
-from goodgain.files.opening import BOM, Content, container, read_lines, separator_by_name, stem
+from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.formats.column_names import Columns, FoundColumns, find_columns
@@ -84,7 +84,6 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
     separator = separator_by_name(path)
     if separator is None:
         return None
-    content = content._replace(data=content.data.removeprefix(BOM))
     first_row = next(number_rows(content), (0, b""))[1]
     line = next(number_lines(content), (0, b""))[1].decode("utf-8", "replace")
     if separator not in line or is_row(first_row, RUN) or is_row(first_row, QRELS):

@@ -27,7 +27,7 @@ def take_out_null_labels(
     count = int(is_null.sum())
     labelled, ungraded = frame.filter(~is_null), frame.filter(is_null)
     if labelled.is_empty():
-        raise InputError(f"{rows.label}: every relevance is null, so there is no judgment; give qrels with labels")
+        raise InputError(f"{rows.label}: every relevance is null, so these qrels judge nothing; give qrels with labels")
     if report:
         notice(
             f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged"
@@ -44,7 +44,7 @@ def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) ->
 
 
 def check_sizes(frame: pl.DataFrame, label: str) -> None:
-    """Raise `InputError` for labels with which floats cannot reckon: too large, or too small."""
+    """Raise `InputError` for labels that are too large or too small for sums of floats."""
     sizes = frame.get_column("relevance").abs()
     if not math.isfinite(sizes.sum()):
         raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")
@@ -80,7 +80,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
     labels = subtopics = frame
     if (
         frame.select(hashed.n_unique()).item() < frame.height
-    ):  # no two rows have one hash, so no pair repeats; hashes are counted faster than pairs
+    ):  # some pair may repeat; hashes are counted faster than pairs
         remedy = "keep the one that is right"
         if by_iteration:
             remedy += ", or read the qrels with labels='iteration' if column 2 is the iteration"

@@ -13,10 +13,18 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import Problem, check_errors_option, check_rows, number_lines, number_rows, quote
-from goodgain.files.forks import check_fork
+from goodgain.files.bad_rows import (
+    Frame,
+    Problem,
+    RowSource,
+    check_errors_option,
+    check_rows,
+    number_lines,
+    number_rows,
+    quote,
+)
 from goodgain.files.json_lines import begins_json, read_nested
-from goodgain.files.opening import container, make_path, read_bytes
+from goodgain.files.opening import check_fork, container, make_path, read_bytes
 from goodgain.files.table_reading import read_column_names
 from goodgain.files.table_writing import write_frame
 from goodgain.formats.any_source import cast_to_table, find_header, find_problems, open_source
@@ -225,15 +233,33 @@ def load_qrels(
     check_errors_option(errors)
     if labels not in (None, "iteration"):
         raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
-    path = source if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)) else None
-    if path is not None:
-        source, columns = _ir_datasets_qrels(str(path)), None
+    dataset_id = None
+    if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
+        dataset_id, columns = str(source), None
+        source = _ir_datasets_qrels(dataset_id)
     name, (opened, rows, found), is_text = open_source(source, QRELS, errors=errors, columns=check_columns(columns))
     warn_of_understood_columns(found, rows.label)
+    frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
+    frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
+    check_sizes(frame, rows.label)
+    frame, subtopics = keep_whole_labels(frame), None
+    if labels is None:
+        frame, subtopics = keep_one_label_per_document(frame, rows)
+    else:
+        frame = keep_one_label_per_iteration(frame, rows)
+    name = dataset_id or name
+    return Qrels(frame, labels=labels, name=name, rows=subtopics, renamed=found.renamed, ungraded=ungraded)
+
+
+def _read_judgments(
+    opened: Frame, rows: RowSource, *, labels: str | None, errors: str, is_text: bool
+) -> tuple[pl.DataFrame, RowSource]:
+    """Return the columns of qrels in memory, cast and without bad rows."""
     problems = [_NOTHING]
     if not is_text:
-        if labels is None and "iteration" in opened.collect_schema():
-            opened = opened.with_columns(_ignore_column_2(opened.collect_schema()["iteration"]))
+        found = opened.collect_schema()
+        if labels is None and "iteration" in found:
+            opened = opened.with_columns(_ignore_column_2(found["iteration"]))
         opened = cast_to_table(opened, QRELS, rows.label)
         problems = [*find_problems(opened, QRELS), _NOTHING]
     opened, rows = check_rows(opened, rows, problems, errors=errors)
@@ -242,29 +268,13 @@ def load_qrels(
         if labels:
             raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
         frame = frame.with_columns(iteration=pl.lit("0"))
-    frame = frame.select(pl.col(name).cast(dtype) for name, dtype in QRELS.polars.items())
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
-    frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
-    check_sizes(frame, rows.label)
-    frame = keep_whole_labels(frame)
-    subtopics = None
-    if labels is None:
-        frame, subtopics = keep_one_label_per_document(frame, rows)
-    else:
-        frame = keep_one_label_per_iteration(frame, rows)
-    return Qrels(
-        frame,
-        labels=labels,
-        name=name if path is None else str(path),
-        rows=subtopics,
-        renamed=found.renamed,
-        ungraded=ungraded,
-    )
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in QRELS.polars.items()), rows
 
 
 def _ignore_column_2(found: Any) -> nw.Expr:
-    """Make any column 2 text, `0` where it cannot be: it is ignored, so nothing in it makes a judgment bad."""
+    """Make column 2 text, and `0` where it cannot be text: it is ignored, and no value in it is an error."""
     keep = found == nw.String or found.is_integer()
     return (nw.col("iteration").cast(nw.String).fill_null("0") if keep else nw.lit("0")).alias("iteration")
 
@@ -330,7 +340,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 
 def _are_of_qrels(names: Iterable[str], columns: Columns | None) -> bool:
-    """Tell whether names of columns are those of qrels: one is the relevance. By a synonym alone, it is not that of a run."""
+    """Tell whether one of these columns is the relevance; a synonym of it does not count beside a rank or a score."""
     names = list(names)
     found = find_columns(names, QRELS, columns or {}, label="the file")
     if "relevance" in found.understood.values():

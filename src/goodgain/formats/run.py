@@ -12,8 +12,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
-from goodgain.files.forks import check_fork
-from goodgain.files.opening import container, make_path
+from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.safe_text import check_name
 from goodgain.files.table_writing import write_frame
 from goodgain.formats.any_source import OpenFrame, cast_to_table, find_problems, open_source
@@ -122,7 +121,7 @@ class Run(PandasFacade):
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
         warn_if_scores_contradict(firsts.contradicting)
-        return make_ranking(firsts).select(self.rows.columns)
+        return make_ranking(firsts, self.rows.columns)
 
     def flatten_lazily(self, order: str) -> Any:
         """Return the classic ranking of a lazy frame, as a lazy frame of the same engine."""
@@ -341,7 +340,7 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
         least: how many systems there have to be.
 
     Raises:
-        InputError: the runs have no names, or one that is no text, two have the same, or there are too few.
+        InputError: the runs have no names, a name is not text, two names are equal, or there are too few runs.
     """
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")

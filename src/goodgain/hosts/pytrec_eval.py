@@ -15,9 +15,9 @@ import pytrec_eval
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.host_forms import to_nested_dict
-from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
+from goodgain.measures.names import HOST_NAMES
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]

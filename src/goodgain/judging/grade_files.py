@@ -21,7 +21,6 @@ from goodgain.files.table_reading import read_table
 from goodgain.files.trec_text import read_text
 from goodgain.schema import QRELS
 
-_BOM = b"\xef\xbb\xbf"
 #: Names of the column with the grade: of grades in long form, and of qrels.
 GRADE = ("grade", "relevance")
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
@@ -47,7 +46,7 @@ def open_grade_file(path: Path) -> OneSource:
 
 def _read_delimited(path: Path, separator: str) -> OneSource:
     content = read_lines(path)
-    if not content.data.removeprefix(_BOM).strip():
+    if not content.data.strip():
         raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
     cells = read_cells(content, separator, path, errors=None)
     if _is_quepid_book(cells.names, str(path)):
@@ -161,7 +160,7 @@ def _read_json(path: Path, *, lines: bool) -> OneSource:
 def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, Any]]:
     """Return what should be the objects of a JSON file, each with its number from 1."""
     try:
-        value = loads_exactly(read_bytes(path).data.removeprefix(_BOM))
+        value = loads_exactly(read_bytes(path).data)
     except NotJSONError as error:
         refuse(1, f"is not JSON ({error})")
     return enumerate(value if isinstance(value, list) else [value], start=1)

@@ -13,8 +13,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
-from goodgain.files.forks import check_fork
-from goodgain.files.opening import stem
+from goodgain.files.opening import check_fork, stem
 from goodgain.files.safe_text import check_name
 from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels

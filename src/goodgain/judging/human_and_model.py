@@ -11,7 +11,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.files.bad_rows import quote
@@ -206,7 +206,7 @@ def _score(
 ) -> list[float]:
     """Return the value of each query; raise `MeasureError` where one has none."""
     with notices.of(name):
-        searched, judged = open_run_and_qrels(qrels, run)
+        judged, searched = open_qrels_and_run(qrels, run)
         warn_of_labels(judged.frame, [measure], switch=None)
         scores = score_run(judged, searched, [measure], order="seen", provider=None)
     values = dict(scores.per_query.select("query_id", "value").iter_rows())

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.counting.coverage import warn_of_queries
+from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_file import RunFile, partition_by_query
 from goodgain.counting.run_opening import open_run
@@ -25,8 +25,7 @@ from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.judging.grade_table import DOCUMENT
-from goodgain.measures import MEASURES
-from goodgain.ranking.first_occurrences import flatten_run
+from goodgain.ranking.first_occurrences import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 from goodgain.traces.output.runs import name_results
@@ -81,11 +80,11 @@ def pool(
             with notices.of(name):
                 searched = open_run(run, columns=columns)
                 check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
-                check_iterations(searched, [] if flattened else [MEASURES["CG"]])
-                selected, query_ids = _pool_run(searched, judged, k, flattened=flattened)
+                check_iterations(searched, needed=not flattened)
+                selected, query_ids = _pool_run(judged, searched, k, flattened=flattened)
                 found.append(selected)
                 if judged is not None:
-                    warn_of_queries(query_ids, judged.frame.get_column("query_id"))
+                    warn_if_few_shared(match_queries(query_ids, judged.frame.get_column("query_id")))
     pooled = (
         pl.concat(found).group_by(DOCUMENT).agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     )
@@ -94,7 +93,7 @@ def pool(
     return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
 
 
-def _pool_run(run: Run | RunFile, qrels: Qrels | None, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
+def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
     """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds, and its queries."""
     select = _select_flattened if flattened else _select_iterations
     labels = None if qrels is None else qrels.frame.select(DOCUMENT)
@@ -123,7 +122,8 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
     """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
-    ranking = flatten_run(rows).with_columns(query=pl.col("query_id").rle_id())
+    ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
+    ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
     top = ranking.filter(places.get_column("k") <= k).select(DOCUMENT)
     firsts = rows.group_by(DOCUMENT).agg(pl.col("iteration").min())

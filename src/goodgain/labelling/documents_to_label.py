@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.coverage import warn_of_queries
+from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, lacks, quote
 from goodgain.files.json_text import NotJSONError, loads
@@ -103,7 +103,8 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
             parts.append(_read_documents(frame, k))
     if parts and judged is not None:  # of runs, pool says it
-        warn_of_queries(pl.concat(part.get_column("query_id") for part in parts), judged.frame.get_column("query_id"))
+        searched = pl.concat(part.get_column("query_id") for part in parts)
+        warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
     if runs:
         parts.append(pool(runs, k=_WHOLE if k is None else k, qrels=judged, results=results))
         systems += list(runs)
@@ -248,7 +249,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
     """Read TSV, which has no header unless its first value is the first of these columns."""
     content = read_lines(path)
     try:
-        text = content.data.decode("utf-8-sig")
+        text = content.data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
     rows, lines = [], []

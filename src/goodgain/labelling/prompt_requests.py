@@ -80,7 +80,7 @@ def read_prompt(name: str | Path | None = None) -> Prompt:
     if "/" not in str(name) and ours.is_file():
         return Prompt(path.name, ours.read_text(encoding="utf-8"))
     try:
-        text = read_bytes(path).data.decode("utf-8-sig")
+        text = read_bytes(path).data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 ({error}); write the prompt again") from None
     for place in ("query", "document"):

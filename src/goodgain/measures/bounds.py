@@ -124,13 +124,13 @@ _DOCUMENT = ("query_id", "doc_id")
 
 
 def find_contributions(
-    run: Run, qrels: Qrels, measures: Sequence[ir_measures.Measure], *, label: float, order: str
+    qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
     """Return what each unjudged result of judged queries would add to each measure.
 
     Args:
-        run: the run.
         qrels: the judgments, without labels by iteration.
+        run: the run.
         measures: measures that have bounds.
         label: the label that a result would have.
         order: how ranked measures get one ranking.
@@ -142,14 +142,14 @@ def find_contributions(
     ranked = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
     found: dict[str, pl.DataFrame] = {}
     if good_gain:
-        found |= _add_to_iterations(run, qrels, good_gain, label)
+        found |= _add_to_iterations(qrels, run, good_gain, label)
     if ranked:
-        found |= _add_to_ranking(run, qrels, ranked, label, order)
+        found |= _add_to_ranking(qrels, run, ranked, label, order)
     return found
 
 
 def _add_to_iterations(
-    run: Run, qrels: Qrels, measures: Sequence[GoodGainMeasure], label: float
+    qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
     """Return contributions to measures of the ledger, which are the same for all results that an iteration found first."""
     numbers = run.rows.select("query_id", number="iteration").unique()
@@ -161,7 +161,7 @@ def _add_to_iterations(
         .join(judged, on=_DOCUMENT, how="anti")
         .join(numbers, on=["query_id", "number"])
     )
-    counts = count(run.frame, qrels.frame, rels=find_thresholds(measures))
+    counts = count(qrels.frame, run.frame, rels=find_thresholds(measures))
     added = _score_each_iteration(counts, measures, unjudged.select("query_id", "iteration").unique(), label)
     joined = unjudged.join(added, on=["query_id", "iteration"])
     return {str(m): joined.select(*_DOCUMENT, added=str(m)) for m in measures}
@@ -195,7 +195,7 @@ def _score_each_iteration(
 
 
 def _add_to_ranking(
-    run: Run, qrels: Qrels, measures: Sequence[ir_measures.Measure], label: float, order: str
+    qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
     """Return contributions to measures over one ranking: each document becomes a query in which it alone has a label."""
     judgments = qrels.judgments

@@ -21,7 +21,9 @@ _TREC_EVAL = "trec_eval 9, "
 _DEEPEST = 1000
 
 
-def _combine_f(ranks: Ranks, precision: nw.Expr, recall: nw.Expr) -> nw.Expr:
+def _compute_set_f(ranks: Ranks) -> nw.Expr:
+    found = ranks.total(ranks.relevant)
+    precision, recall = divide(found, ranks.num_ret), divide(found, ranks.num_rel)
     x = float(ranks.parameters["beta"])
     return divide((x + 1) * precision * recall, x * precision + recall)
 
@@ -135,11 +137,7 @@ _declare(
     "SetF",
     "Set F",
     "(x + 1) P R / (x P + R) of set precision and set recall, x = beta",
-    lambda ranks: _combine_f(
-        ranks,
-        divide(ranks.total(ranks.relevant), ranks.num_ret),
-        divide(ranks.total(ranks.relevant), ranks.num_rel),
-    ),
+    _compute_set_f,
     source=_TREC_EVAL + "set_F",
     remark="the parameter beta is the square of the beta of textbooks: SetF(beta=4) is their F2",
 )
@@ -160,10 +158,7 @@ _declare(
     "Judged",
     "Judgment Rate at k",
     "documents with a label at ranks <= k / documents at ranks <= k; without a cutoff over all ranks",
-    lambda ranks: divide(
-        ranks.total(ranks.judged),
-        ranks.num_seen,
-    ),
+    lambda ranks: divide(ranks.total(ranks.judged), ranks.num_seen),
     source="the provider judged of ir_measures, which orders tied documents by ascending id",
     position=lambda _parameters: "k_id",
     remark="any label is a judgment, also one below 0",

@@ -21,6 +21,16 @@ DEFAULT_REL = 2
 #: Better direction -> the sign beside the name of a measure in tables, reports and plots.
 ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
+
+def add_arrow(measure: str, better: str | None) -> str:
+    """Return the name of a measure with the arrow of its better direction; as it is where neither is better.
+
+    >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
+    ('SRR@3 ↓', 'NumRet')
+    """
+    return measure if better is None else f"{measure} {ARROWS[better]}"
+
+
 #: Name -> the measure without parameters, for every measure that has a class of its own: what a copy is made from.
 _MADE: dict[str, DeclaredMeasure] = {}
 

@@ -22,6 +22,26 @@ from goodgain.measures.parameters import COMPUTED_RULES, check_parameters
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 
+
+def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
+    """Return a measure by its host name, and by a name of its own for each other value of its parameter.
+
+    These hosts have no syntax for parameters but cutoff and threshold.
+    """
+    name = measure.declaration.host_name
+    return {name: measure} | {
+        f"{name}_{choice}": measure(**{parameter: choice})
+        for parameter, info in measure.declaration.own.items()
+        for choice in (info.choices if isinstance(info.choices, list) else ())
+        if choice != info.default
+    }
+
+
+#: Measure by host name; `iterations_for_all_good_results_retrieved` is the one with pool='retrieved'.
+HOST_NAMES: dict[str, GoodGainMeasure] = {
+    name: named for measure in MEASURES.values() for name, named in _name_for_hosts(measure).items()
+}
+
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 #: Names that other tools have (in any case) -> the measure that they mean here; `k` is the number in the name.
@@ -71,7 +91,7 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure that only a host knows.
+    """Return `up`, `down` or None (neither is better): as declared, and `up` for a measure without a declaration.
 
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
@@ -80,14 +100,21 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     return "up" if declared is None else declared.better
 
 
-def is_computed_here(measure: ir_measures.Measure) -> bool:
-    """Return whether a measure is computed from the ranking table with its parameters; if not, a host computes it.
+def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
+    """Return whether goodgain computes a measure over one ranking; if not, a provider of ir_measures does.
+
+    It computes every measure that it has a declaration of, with parameters that it takes. Where the user names a provider,
+    it computes only what ir_measures lacks.
 
     >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
     (True, False)
+    >>> is_computed_here(ir_measures.nDCG @ 10, provider="pytrec_eval")
+    False
     """
     declared = find_declaration(measure)
-    return declared is not None and declared.computes(measure)
+    if declared is None or not declared.computes(measure):
+        return False
+    return provider is None or isinstance(measure, RankedMeasure)
 
 
 def parse_measures(measures: Measures, *, complete: bool = True, rel: float | None = None) -> list[ir_measures.Measure]:
@@ -269,7 +296,7 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
 def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(measure, (GoodGainMeasure, RankedMeasure)):
         measure.validate_params()
-    elif not is_computed_here(measure):  # what the ranking table computes takes more than hosts do: any rel, for one
+    elif not is_computed_here(measure):  # the ranking table takes more than providers: any rel, for one
         check_parameters(measure, {} if find_declaration(measure) is None else COMPUTED_RULES)
     return measure
 

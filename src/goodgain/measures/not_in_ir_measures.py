@@ -74,7 +74,7 @@ def _count_reachable(ranks: Ranks) -> nw.Expr:
     return nw.min_horizontal(ranks.num_rel, nw.lit(ranks.cutoff))
 
 
-def _combine_f(ranks: Ranks) -> nw.Expr:
+def _compute_f(ranks: Ranks) -> nw.Expr:
     """Return (b^2 + 1) P R / (b^2 P + R), in the form that is 0 / (a positive number) where P and R are 0."""
     weight = float(ranks.parameters["beta"]) ** 2
     cutoff = float(ranks.parameters["cutoff"])
@@ -163,7 +163,7 @@ F = _declare(
     "F",
     "F at k",
     "(b^2 + 1) P R / (b^2 P + R) of precision and recall at ranks <= k, b = beta; 0 where both are 0",
-    _combine_f,
+    _compute_f,
     example=("F@3", 0.6666666666666666),
     source="van Rijsbergen, Information Retrieval, 1979, chapter 7",
     own={"cutoff": _CUTOFF, "beta": ParamInfo(dtype=(int, float), default=1, desc="weight of recall"), "rel": _REL},

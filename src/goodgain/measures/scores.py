@@ -11,9 +11,10 @@ from typing import Any
 import ir_measures
 import polars as pl
 
+from goodgain.counting.coverage import SharedQueries, list_examples
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.safe_text import HtmlCell, escape_html, write_table
-from goodgain.measures.declaration import ARROWS
+from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
 #: The ways to average the values of queries.
@@ -33,7 +34,8 @@ class Scores:
         signature: how the values were made; it belongs beside any number that is reported.
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
             results that each iteration found first; null where it found none. Queries without judgments are left out.
-        unjudged_queries: three queries of the run that the qrels lack, as examples; `signature` has their number.
+        queries: the query ids that run and qrels share, and those that only one of them has.
+        notes: every notice of the call, minor ones included.
     """
 
     means: dict[str, float | None]
@@ -41,10 +43,16 @@ class Scores:
     coverage: pl.DataFrame
     _ours: pl.DataFrame
     _classic: pl.DataFrame
-    _raised: pl.DataFrame | None = None
-    _most: dict[str, float | None] | None = None
-    unjudged_queries: Sequence[str] = ()
-    _rel: float | None = None
+    _raised: pl.DataFrame | None
+    _most: dict[str, float | None] | None
+    queries: SharedQueries
+    _rel: float | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unjudged_queries(self) -> list[str]:
+        """Three queries of the run that the qrels lack, as examples."""
+        return list_examples(self.queries.only_searched)
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
@@ -99,7 +107,7 @@ class Scores:
 
     def _repr_html_(self) -> str:
         rows = [
-            [HtmlCell(_add_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
+            [HtmlCell(_name_with_arrow(name)), HtmlCell("–" if value is None else f"{value:.4f}")]
             for name, value in self.means.items()
         ]
         queries = self.signature["queries"]
@@ -149,13 +157,11 @@ class Scores:
         }
 
 
-def _add_arrow(name: str) -> str:
-    """Return the name of a measure with its better direction; as it is where it has none, or is a class of the user's."""
+def _name_with_arrow(name: str) -> str:
     try:
-        better = find_direction(parse_measure(name))
-    except MeasureError:
+        return add_arrow(name, find_direction(parse_measure(name)))
+    except MeasureError:  # a class of the user's, which has no name
         return name
-    return f"{name} {ARROWS[better]}" if better else name
 
 
 def _average_geometrically(values: Sequence[float | None]) -> float:

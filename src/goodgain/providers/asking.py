@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -24,36 +24,32 @@ from goodgain.providers.choosing_provider import Labelling, check_provider, choo
 _AT_ONCE = {"runtime", "ranx"}
 
 
-class Classic(NamedTuple):
-    """The values that hosts computed for one run.
+class ProvidedValues(NamedTuple):
+    """The values that providers computed for one run.
 
     Attributes:
         means: measure -> value over all queries, by the rule of ir_measures (NumRet is a sum).
-        per_query: query_id, measure, value, for all queries of the qrels; a query that the host leaves out has the
+        per_query: query_id, measure, value, for all queries of the qrels; a query that the provider omits has the
             measure's default value.
-        hosts: name of a provider -> the measures that it computed.
+        providers: name of a provider -> the measures that it computed.
     """
 
     means: dict[ir_measures.Measure, float]
     per_query: pl.DataFrame
-    hosts: dict[str, list[ir_measures.Measure]]
+    providers: dict[str, list[ir_measures.Measure]]
 
 
-class HostScores:
-    """Values of ir_measures' own measures for a run that comes in batches of whole queries, on its flattened ranking.
+class ProviderScores:
+    """Values that providers compute for a run that comes in batches of whole queries, on its flattened ranking.
 
     Args:
         measures: any measures of ir_measures.
-        qrels: all judgments: the form in which hosts get labels must not depend on the batch.
+        qrels: all judgments: the form in which providers get labels must not depend on the batch.
         provider: the name of the provider to ask; None leaves the choice to ir_measures.
     """
 
     def __init__(
-        self,
-        measures: Sequence[ir_measures.Measure],
-        qrels: pl.DataFrame,
-        *,
-        provider: str | None = None,
+        self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame, *, provider: str | None = None
     ) -> None:
         labels = qrels.get_column("relevance")
         self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
@@ -61,7 +57,7 @@ class HostScores:
         self._query_ids: Iterable[str] = qrels.get_column("query_id").unique().sort() if measures else []
         self._at_once = any(_takes_all_queries(measure, provider) for measure in measures)
         self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
-        self._hosts: dict[str, list[ir_measures.Measure]] = {}
+        self._providers: dict[str, list[ir_measures.Measure]] = {}
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
 
     def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
@@ -79,7 +75,7 @@ class HostScores:
         elif not labels.is_empty():
             self._ask(labels, ranking)
 
-    def finish(self, rest: pl.DataFrame) -> Classic:
+    def finish(self, rest: pl.DataFrame) -> ProvidedValues:
         """Return the values of the run.
 
         Args:
@@ -92,23 +88,33 @@ class HostScores:
             labels, rankings = zip(*self._waiting, strict=True)
             self._ask(pl.concat([*labels, rest]), pl.concat(rankings))
         for measure, values in self._values.items():
-            for query_id in self._query_ids:  # a provider may leave one out: Accuracy, where nothing relevant was found
+            for query_id in self._query_ids:  # a provider may omit one: Accuracy, where nothing relevant was found
                 values.setdefault(query_id, measure.DEFAULT)
         means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
-        return Classic(means, _tabulate_values(self._values), self._hosts)
+        types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
+        columns = [
+            pl.DataFrame({"query_id": list(of), "measure": str(measure), "value": list(of.values())}, types)
+            for measure, of in self._values.items()
+        ]
+        return ProvidedValues(means, pl.concat([pl.DataFrame(schema=types), *columns]), self._providers)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        # The dicts that providers take have millions of objects: to look for garbage among them takes a quarter of the time.
+        """Ask providers for all measures on some queries."""
+        forms = _Forms(labels, ranking)
         with _pause_garbage_collection():
-            requests = _group_requests([*self._values], self._fractional, self._provider)
-            for host, measure, query_id, value in _ask_providers(requests, labels, ranking):
-                self._values[measure][query_id] = value
-                if measure not in self._hosts.setdefault(host, []):
-                    self._hosts[host].append(measure)
+            for request in _group_requests([*self._values], self._fractional, self._provider):
+                check_provider(request.provider, list(request.named), labels, ranking)
+                if request.labelling.rel is None and request.labelling.whole:
+                    check_levels(labels)
+                for metric in _call_provider(request, forms):
+                    self._values[request.named[metric.measure]][metric.query_id] = float(metric.value)
+                computed = self._providers.setdefault(request.provider.NAME, [])
+                computed += [measure for measure in request.named.values() if measure not in computed]
 
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
+    """Pause the garbage collector: the dicts that providers take have millions of acyclic objects, a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -125,19 +131,6 @@ def _takes_all_queries(measure: ir_measures.Measure, provider: str | None) -> bo
         return False  # the error is raised later, when the provider is asked with labels that suit the measure
 
 
-def _ask_providers(
-    requests: Iterable[_Request], labels: pl.DataFrame, ranking: pl.DataFrame
-) -> Iterator[tuple[str, ir_measures.Measure, str, float]]:
-    """Yield the name of the provider, the measure, the query and the value, for each value that a provider computes."""
-    forms = _Forms(labels, ranking)
-    for request in requests:
-        check_provider(request.host, list(request.named), labels, ranking)
-        if request.labelling.rel is None and request.labelling.whole:
-            check_levels(labels)
-        for metric in _call_provider(request, forms):
-            yield request.host.NAME, request.named[metric.measure], metric.query_id, float(metric.value)
-
-
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
     """Return the value over all queries, by ir_measures' rule; a mean is exact, so that it is the same in any order."""
     aggregator = measure.aggregator()
@@ -148,27 +141,16 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
     return float(aggregator.result())
 
 
-def _tabulate_values(values: Mapping[ir_measures.Measure, Mapping[str, float]]) -> pl.DataFrame:
-    types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
-    columns = [
-        pl.DataFrame(
-            {"query_id": list(found), "measure": [str(measure)] * len(found), "value": list(found.values())}, types
-        )
-        for measure, found in values.items()
-    ]
-    return pl.concat(columns) if columns else pl.DataFrame(schema=types)
-
-
 class _Request(NamedTuple):
     """One call of a provider.
 
     Attributes:
-        host: the provider.
+        provider: the provider, as ir_measures has it.
         labelling: the form in which it gets the labels.
         named: the measure that it is asked for -> the measure that the user asked for.
     """
 
-    host: Any
+    provider: Any
     labelling: Labelling
     named: dict[ir_measures.Measure, ir_measures.Measure]
 
@@ -185,18 +167,18 @@ def _group_requests(
     requests: dict[tuple[Any, ...], _Request] = {}
     for measure in measures:
         asked, labelling = choose_labelling(measure, fractional)
-        host = choose_provider(asked, provider)
-        key = (host.NAME, labelling, _list_parameters(asked))
+        chosen = choose_provider(asked, provider)
+        key = (chosen.NAME, labelling, _list_parameters(asked))
         further = 0
         while _is_taken(requests.get((*key, further)), asked):
             further += 1
-        request = requests.setdefault((*key, further), _Request(host, labelling, {}))
+        request = requests.setdefault((*key, further), _Request(chosen, labelling, {}))
         request.named[_cache_name(asked)] = measure
     return requests.values()
 
 
 def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...]:
-    """Return the parameters that are not at their default, without the one after @."""
+    """Return the parameters that differ from their default, without the one after @."""
     supported = measure.SUPPORTED_PARAMS
     given = {name: measure[name] for name in supported if name != measure.AT_PARAM}
     return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
@@ -204,18 +186,16 @@ def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...
 
 def _is_taken(request: _Request | None, measure: ir_measures.Measure) -> bool:
     """Return whether a call has a measure that the provider cannot distinguish from this one."""
-    return request is not None and any(
-        _identify_for_host(other) == _identify_for_host(measure) for other in request.named
-    )
+    return request is not None and _identify(measure) in map(_identify, request.named)
 
 
-def _identify_for_host(measure: ir_measures.Measure) -> tuple[str | None, str]:
+def _identify(measure: ir_measures.Measure) -> tuple[str | None, str]:
     at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
     return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval keeps two decimals of a recall
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the same measure with its name stored: ir_measures hashes it for every value, and would build it each time."""
+    """Return the same measure with its name stored: ir_measures hashes the name for every value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)
@@ -233,12 +213,9 @@ class _Forms:
         self._ranking = ranking.select(Run.columns)
         self._dicts: dict[Any, dict[str, dict[str, Any]]] = {}
 
-    def make_qrels_frame(self, labelling: Labelling) -> Any:
-        return self._labels.with_columns(labelling.relevance).to_pandas()
-
-    def make_qrels(self, labelling: Labelling) -> dict[str, dict[str, Any]]:
-        frame = clip_for_trec_eval(self._labels.with_columns(labelling.relevance))
-        return self._make_dict(labelling, frame, "relevance")
+    def make_qrels(self, labelling: Labelling, *, as_frame: bool) -> Any:
+        labels = self._labels.with_columns(labelling.relevance)
+        return labels.to_pandas() if as_frame else self._make_dict(labelling, clip_for_trec_eval(labels), "relevance")
 
     def make_run(self, *, as_frame: bool) -> Any:
         return self._ranking.to_pandas() if as_frame else self._make_dict(None, self._ranking, "score")
@@ -251,20 +228,17 @@ class _Forms:
 
 def _call_provider(request: _Request, forms: _Forms) -> Iterable[ir_measures.Metric]:
     """Call a provider, and return the metrics it computes."""
-    host, labelling = request.host, request.labelling
-    frames = host.NAME in _AT_ONCE
-    qrels = (
-        forms.make_qrels_frame(labelling)  # pyndeval reads subtopics from column 2, which dicts lack
-        if frames or host.NAME == "pyndeval"
-        else forms.make_qrels(labelling)
-    )
-    run = forms.make_run(as_frame=frames)
-    if host.NAME == "runtime":  # a function that the user defined: the user needs its error with the traceback
-        return list(host.iter_calc(list(request.named), qrels, run))
+    provider = request.provider
+    as_frame = provider.NAME in _AT_ONCE
+    # pyndeval reads subtopics from column 2, which dicts lack
+    qrels = forms.make_qrels(request.labelling, as_frame=as_frame or provider.NAME == "pyndeval")
+    run = forms.make_run(as_frame=as_frame)
     try:
-        return list(host.iter_calc(list(request.named), qrels, run))
+        return list(provider.iter_calc(list(request.named), qrels, run))
     except Exception as error:
+        if provider.NAME == "runtime":  # a function that the user defined: the user needs its error with the traceback
+            raise
         raise MeasureError(
-            f"{', '.join(map(str, request.named))}: provider {host.NAME} of ir_measures fails on this input "
+            f"{', '.join(map(str, request.named))}: provider {provider.NAME} of ir_measures fails on this input "
             f"({type(error).__name__}: {error}); leave the measure out"
         ) from error

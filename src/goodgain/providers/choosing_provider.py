@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,21 +33,14 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     chosen = next((one for one in able if one.is_available()), None)
     if chosen is None:
         whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
-        raise MeasureError(f"{measure}: {whom} computes it{_describe_remedy(able)}")
+        ways = " or ".join(one.install_instructions() or one.NAME for one in able)
+        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for what it takes"
+        raise MeasureError(f"{measure}: {whom} computes it {remedy}")
     return chosen
 
 
-def _describe_remedy(able: Iterable[Any]) -> str:
-    ways = [one.install_instructions() or one.NAME for one in able]
-    return (
-        f" as installed here; {' or '.join(ways)}"
-        if ways
-        else " with these parameters; see ir-measur.es for what it takes"
-    )
-
-
 def check_provider(
-    host: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
+    provider: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
 ) -> None:
     """Raise an error for input on which a provider crashes or gives a wrong number.
 
@@ -56,13 +49,13 @@ def check_provider(
             only labels below 0.
     """
     names = ", ".join(map(str, measures))
-    if host.NAME == "pytrec_eval":
+    if provider.NAME == "pytrec_eval":
         _check_low_labels(measures, labels)
-    if host.NAME == "pytrec_eval" and any(measure.NAME == "Bpref" for measure in measures):
-        _check_bpref(labels)
-    if host.NAME == "gdeval":
+        if any(measure.NAME == "Bpref" for measure in measures):
+            _check_bpref(labels)
+    if provider.NAME == "gdeval":
         _check_gdeval(names, labels, ranking)
-    if host.NAME == "ranx":
+    if provider.NAME == "ranx":
         _check_ranx(names, labels, ranking)
 
 
@@ -131,7 +124,7 @@ def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None
 
 @dataclass(frozen=True)
 class Labelling:
-    """The form in which a host gets labels: as they are, as 1 where label >= `rel` and 0 elsewhere, or times `scale`."""
+    """The form in which a provider gets labels: as they are, as 1 where label >= `rel` and 0 elsewhere, or times `scale`."""
 
     rel: float | None = None
     scale: int = 1
@@ -139,7 +132,7 @@ class Labelling:
 
     @property
     def relevance(self) -> pl.Expr:
-        """The column of labels that the host gets."""
+        """The column of labels that the provider gets."""
         label = pl.col("relevance")
         if self.rel is not None:
             return (label >= self.rel).cast(pl.Int64)
@@ -147,7 +140,7 @@ class Labelling:
 
 
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """Return the measure to ask a host for, and the form of the labels to give it.
+    """Return the measure to ask a provider for, and the form of the labels to give it.
 
     Whole labels stay as they are. Where some label is fractional, a measure with a `rel` gets 1 where label >= rel and 0
     elsewhere. Linear nDCG gets the labels times the power of ten that makes them whole, which does not change its value. A

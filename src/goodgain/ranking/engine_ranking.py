@@ -27,8 +27,7 @@ from goodgain.ranking.ranking_table import POSITIONS, Judgments, RankingTable
 from goodgain.schema import EMPTY_DOC, RUN
 
 _IN_ITERATION = ("query_id", "iteration")
-#: These engines keep no order of rows: rows of one rank stand in the order of their doc_id, and those of one document in
-#: that of their score, so that there is one order whatever the engine does.
+#: These engines keep no order of rows. So doc_ids order rows of one rank, and scores those of one document.
 _BY_RANK = ["rank", "doc_id", "minus_score"]
 #: Over the columns of `_span_iterations`.
 _HAS_ONE_ITERATION = nw.col("lowest") == nw.col("highest")
@@ -78,24 +77,30 @@ def tabulate_on_engine(
 
 
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
-    """Add columns of `POSITIONS` to the first occurrences of queries with one iteration."""
-    score = nw.col("score").cast(nw.Float64) + 0.0
-    # A score beyond 32 bits is infinite to trec_eval; some engines refuse the cast instead.
-    inside = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf)).when(score < -_LARGEST_SINGLE)
-    single = inside.then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
-    counted = _add_keeps(firsts, nw.lit(True)).with_columns(score=score, single=single)
-    # A query that keeps its scores is ordered by them, any other by its places: one window serves both.
-    keeps, by = nw.col("keeps"), PLACED_BY[order]
-    for name in by:
-        counted = counted.with_columns(nw.when(~keeps).then(nw.col(name)).alias(name))
+    """Add columns of `POSITIONS` to the first occurrences of queries with one iteration.
+
+    A query that keeps its scores is ordered by them, any other by the columns of `PLACED_BY`. One window serves both: the
+    columns by which a query is not ordered are null.
+    """
+    keeps = nw.col("keeps")
+    score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
+    found = _add_keeps(firsts, nw.lit(True)).with_columns(score=score, single=_round_to_single(score))
+    for name in PLACED_BY[order]:
+        found = found.with_columns(nw.when(~keeps).then(nw.col(name)).alias(name))
     for name in names:
         column, id_descends = POSITIONS[name]
-        # Descending by both is the reverse of ascending by both.
-        ascending = nw.when(keeps).then(nw.col(column) if id_descends else -nw.col(column))
-        found = counted.with_columns(key=ascending).with_columns(place=_place(order, "key"))
-        from_end = nw.when(keeps & nw.lit(id_descends)).then(nw.col("kept") + 1 - nw.col("place"))
-        counted = found.with_columns(from_end.otherwise(nw.col("place")).alias(name))
-    return counted
+        by_score, position = -nw.col(column), nw.col("place")
+        if id_descends:  # descending by score and doc_id: ascending by both, counted from the end
+            by_score, position = nw.col(column), nw.col("kept") + 1 - nw.col("place")
+        found = found.with_columns(by_score=nw.when(keeps).then(by_score)).with_columns(place=_place(order, "by_score"))
+        found = found.with_columns(nw.when(keeps).then(position).otherwise(nw.col("place")).alias(name))
+    return found
+
+
+def _round_to_single(score: nw.Expr) -> nw.Expr:
+    """Return scores as 32-bit floats; a larger one is infinite, as to trec_eval, where some engines would refuse the cast."""
+    high = nw.when(score > _LARGEST_SINGLE).then(nw.lit(math.inf))
+    return high.when(score < -_LARGEST_SINGLE).then(nw.lit(-math.inf)).otherwise(score).cast(nw.Float32)
 
 
 def warn_of_order(run: Lazy, *, order: str) -> None:

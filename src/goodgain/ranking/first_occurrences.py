@@ -107,36 +107,26 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     key = ["query", *(name for name in PLACED_BY["seen"] if name in run.columns)]
     if not _is_sorted(rows, key):
         rows = rows.sort(key, maintain_order=True)
-    starts = _find_starts(rows)
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows.height)))
-    rows = rows.with_columns(group=group)
-    iterations = rows.select("query", "iteration")[starts]
-    results, counted = rows, np.diff(np.append(starts, rows.height))
-    if not (is_result := rows.get_column("doc_id") != EMPTY_DOC).all():
-        results = rows.filter(is_result)
-        counted = np.bincount(results.get_column("group"), minlength=len(starts))
-    used, of_iteration = counted, iterations.get_column("query")
+    results, iterations = _number_iterations(rows)
+    used = iterations
     if order == "last":
-        ends = np.flatnonzero(np.diff(iterations.get_column("query").to_numpy(), append=len(query_ids)))
-        is_last = np.isin(np.arange(len(starts)), ends)
-        results = results.filter(pl.Series(is_last).gather(results.get_column("group")))
-        used = np.where(is_last, counted, 0)
+        is_last = iterations.select((pl.col("query") != pl.col("query").shift(-1)).fill_null(True)).to_series()
+        results, used = results.filter(is_last.gather(results.get_column("group"))), iterations.filter(is_last)
+    number = len(query_ids)
     queries = pl.DataFrame(
         {
             "query_id": query_ids,
-            "results": np.bincount(of_iteration, used, len(query_ids)).astype(np.int64),
-            "length": np.bincount(of_iteration, minlength=len(query_ids)),
-            "rising": _find_rising(results, len(query_ids)),
+            "results": np.bincount(used.get_column("query"), used.get_column("R"), number).astype(np.int64),
+            "length": np.bincount(iterations.get_column("query"), minlength=number),
+            "rising": _find_rising(results, number),
         }
     )
     if order == "interleaved":
         results = results.with_columns(position=count_in_query(results.get_column("group")))
         results = results.sort("query", *PLACED_BY[order]).drop("position")
     # Polars groups the documents of one query after the other, in a third of the time that it takes for all at once.
-    of_query = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
-    is_first = results.select(of_query).to_series()
-    firsts = results.filter(is_first)
-    return FirstOccurrences(firsts, queries, iterations.with_columns(R=counted))
+    is_first = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
+    return FirstOccurrences(results.filter(results.select(is_first).to_series()), queries, iterations)
 
 
 def check_order(order: str) -> None:
@@ -146,7 +136,7 @@ def check_order(order: str) -> None:
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the number of the query of each row, and the queries in order of appearance, of which it is the place."""
+    """Return the number of the query of each row, and the queries in order of appearance: a number is a place there."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)
@@ -165,7 +155,7 @@ def count_in_query(queries: pl.Series) -> pl.Series:
 
 
 def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Tell whether rows are sorted. Most files are, and to see that takes less time than to sort."""
+    """Tell whether rows are sorted, as those of most files are: the check takes less time than sorting."""
     falls = np.zeros(max(rows.height - 1, 0), bool)
     equal = ~falls
     for name in key:
@@ -175,11 +165,19 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
     return not falls.any()
 
 
-def _find_starts(rows: pl.DataFrame) -> Any:
-    """Return the rows with which an iteration of a query begins."""
+def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the results of sorted rows with `group`, the number of their iteration; and query, iteration, R of each."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
-    return np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
+    starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
+    counts = np.diff(np.append(starts, rows.height))
+    iterations = rows.select("query", "iteration")[starts]
+    results = rows.with_columns(group=np.repeat(np.arange(len(starts)), counts))
+    is_result = rows.get_column("doc_id") != EMPTY_DOC
+    if not is_result.all():
+        results = results.filter(is_result)
+        counts = np.bincount(results.get_column("group"), minlength=len(starts))
+    return results, iterations.with_columns(R=counts)
 
 
 def _find_rising(results: pl.DataFrame, queries: int) -> Any:
@@ -192,49 +190,37 @@ def _find_rising(results: pl.DataFrame, queries: int) -> Any:
     return rising
 
 
-def flatten_run(run: pl.DataFrame, *, order: str = "seen") -> pl.DataFrame:
-    """Make one ranking per query from the rows of a run, in its order of first occurrences.
+def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
+    """Return one ranking per query, in the order of its first occurrences.
 
-    A query with one iteration and no repeat keeps its rows and scores as they stand. Any other gets the scores
-    n, n-1, ..., 1 in one of three orders: `seen` (iteration, then rank), `interleaved` (position within the
-    iteration, then iteration) or `last` (the last iteration alone, even if it is empty).
+    A query with one iteration and no repeat keeps its rows and scores as they stand. Any other gets the scores n, n-1, ..., 1.
 
     Args:
-        run: columns query_id, iteration, doc_id, rank, score and possibly tag, in file order.
-        order: one of `ORDERS`.
+        firsts: the first occurrences of a run with ranks and scores.
+        columns: those of the run that are needed.
 
     Returns:
-        The same columns: queries in order of first appearance, `rank` from 1, one row per (query, document).
-
-    Raises:
-        InputError: the order is unknown.
+        These columns: queries in order of first appearance, `rank` from 1, one row per (query, document).
 
     Source: the guideline's classic measures take one ranking; trec_eval sorts by score.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abcade"),
     ...                     "rank": [1, 2, 3, 1, 2, 3], "score": 0.0})
-    >>> "".join(flatten_run(run, order="interleaved")["doc_id"])
-    'abdce'
+    >>> make_ranking(find_first_occurrences(run, "interleaved"), ["doc_id", "score"]).rows()
+    [('a', 5.0), ('b', 4.0), ('d', 3.0), ('c', 2.0), ('e', 1.0)]
     """
-    return make_ranking(find_first_occurrences(run, order)).select(run.columns)
-
-
-def make_ranking(firsts: FirstOccurrences) -> pl.DataFrame:
-    """Return query_id and the columns of the rows, with scores and ranks that give the order of the ranking."""
     query = firsts.rows.get_column("query")
     keeps = pl.Series("keeps", firsts.keep_scores).gather(query)
     place = count_in_query(query).alias("place")
     kept = pl.Series("kept", firsts.kept).gather(query)
     placed = firsts.rows.with_columns(firsts.queries.get_column("query_id").gather(query), keeps, place, kept)
     ranking = nw.from_native(placed).with_columns(**flatten_columns()).to_native()
-    if not keeps.any():
-        return ranking
-    # A query that keeps its scores keeps the order of its rows too.
-    key = ranking.select("query", place=pl.when("keeps").then("line").otherwise("place"))
-    same = pl.col("query") == pl.col("query").shift(1)
-    if key.select((same & (pl.col("place") < pl.col("place").shift(1))).any()).item():
-        return ranking.with_columns(key.get_column("place")).sort("query", "place")
-    return ranking
+    if keeps.any():  # a query that keeps its scores keeps the order of its rows too
+        key = ranking.select("query", place=pl.when("keeps").then("line").otherwise("place"))
+        same = pl.col("query") == pl.col("query").shift(1)
+        if key.select((same & (pl.col("place") < pl.col("place").shift(1))).any()).item():
+            ranking = ranking.with_columns(key.get_column("place")).sort("query", "place")
+    return ranking.select(columns)
 
 
 def flatten_columns() -> dict[str, nw.Expr]:
@@ -273,9 +259,7 @@ def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
         frame = by_score.with_columns(rank=counted).sort("row").drop("row")
     ranks = frame.get_column("rank")
     if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(
-            ranks.cast(pl.Int64)
-        )  # whole in almost every run, and then written to files as they were read
+        frame = frame.with_columns(ranks.cast(pl.Int64))  # whole in almost every run: files then show them as they were
     if "score" not in frame.columns:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
     return frame.select(name for name in RUN.columns if name in frame.columns)

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.comparing.comparison_notes import SystemQueries, describe_shared_queries
+from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.statistical_tests import Settings, Vector, bootstrap_interval, check_settings
-from goodgain.counting.coverage import measure_coverage, warn_if_misleading
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems, check_whole_number, notice
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
@@ -101,16 +101,19 @@ def curve(
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     counts: dict[str, Mapping[float, Counts]] = {}
+    coverages: dict[str, Coverage] = {}
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                searched, of_run = open_run_and_qrels(judged, run, columns=columns)
-                counts[name] = count_run(searched, of_run, asked)
-                warn_if_misleading(measure_coverage(counts[name]), labels=of_run.labels, iterated=searched)
-    if few_shared := describe_shared_queries({name: _list_queries(of) for name, of in counts.items()}):
+                _, searched = open_qrels_and_run(judged, run, columns=columns)
+                counts[name] = count_run(judged, searched, asked)
+                coverages[name] = measure_coverage(counts[name])
+                warn_if_misleading(coverages[name], labels=judged.labels, iterated=searched)
+    if few_shared := describe_shared_queries({name: coverage.queries for name, coverage in coverages.items()}):
         notice(few_shared)
-    points = _list_points(counts, asked, upto or _find_last_iteration(counts))
-    rows = pl.DataFrame(_add_intervals(points, settings), schema=_COLUMNS, orient="row")
+    last = upto or _find_last_iteration(counts)
+    points = (point for name in systems for point in _list_points(name, counts[name], coverages[name], asked, last))
+    rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=_COLUMNS)
     order = [pl.col("system").cast(pl.Enum(list(systems))), pl.col("measure").cast(pl.Enum(list(map(str, asked))))]
     return rows.with_columns(cs.float().fill_nan(None)).sort(*order, "iteration")
 
@@ -120,11 +123,6 @@ def _check_measure(measure: Any) -> GoodGainMeasure:
     if ours.declaration.cutoff == "none":
         raise MeasureError(f"{ours}: it looks at all iterations of a query, and has no value at each; leave it out")
     return ours
-
-
-def _list_queries(counts: Mapping[float, Counts]) -> SystemQueries:
-    searched = next(iter(counts.values())).pools.filter(pl.col("N") > 0).get_column("query_id").to_list()
-    return SystemQueries(searched, measure_coverage(counts).examples[0])
 
 
 def _find_last_iteration(counts: Mapping[str, Mapping[float, Counts]]) -> int:
@@ -142,43 +140,37 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
 
 
 class _Point(NamedTuple):
-    """One mean of a curve, with the values of the queries that it is taken over."""
+    """One mean of a curve: its row without the interval, and the values of the queries that the mean is taken over."""
 
-    system: str
-    measure: str
-    iteration: int
-    mean: float | None
-    searching: int
-    coverage: float | None
+    row: dict[str, Any]
     values: Vector
 
 
 def _list_points(
-    counts: Mapping[str, Mapping[float, Counts]], measures: Sequence[GoodGainMeasure], last: int
+    system: str, counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Point]:
-    """Yield the points, iteration by iteration: the values of one iteration are in memory at a time."""
-    for name, of in counts.items():
-        lengths = _get_lengths(of)
-        shares = dict(measure_coverage(of).tabulate().select("iteration", "coverage").iter_rows())
-        for i in range(1, last + 1):
-            values = make_finite(final_values([measure(cutoff=i) for measure in measures], of))
-            searching = int((lengths >= i).sum())
-            for measure in measures:
-                column = values.get_column(str(measure(cutoff=i)))
-                vector = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-                yield _Point(name, str(measure), i, average_queries(column), searching, shares.get(i), vector)
+    """Yield the points of a system, iteration by iteration: the values of one iteration are in memory at a time."""
+    lengths = _get_lengths(counts)
+    shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
+    for i in range(1, last + 1):
+        values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
+        of_iteration = {"searching": int((lengths >= i).sum()), "queries": len(lengths), "coverage": shares.get(i)}
+        for measure in measures:
+            column = values.get_column(str(measure(cutoff=i)))
+            row = {"system": system, "measure": str(measure), "iteration": i, "mean": average_queries(column)}
+            yield _Point(row | of_iteration, column.fill_null(float("nan")).to_numpy())
 
 
-def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of `curve`: the intervals of as many points as fit into memory are drawn together."""
+def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `curve`, each with its interval; points that fit into memory together share their random draws."""
+    if not settings.resamples:
+        yield from (point.row for point in points)
+        return
     for first in points:
-        queries = len(first.values)
-        group = [first, *islice(points, -(-_CELLS // max(queries, 1)) - 1)]
-        low = high = np.full(len(group), np.nan)
-        if settings.resamples and queries:
-            values = np.stack([point.values for point in group])
-            low, high = bootstrap_interval(
-                values, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
-            )
-        for point, lowest, highest in zip(group, low, high, strict=True):
-            yield *point[:-2], queries, lowest, highest, point.coverage
+        group = [first, *islice(points, _CELLS // len(first.values))]
+        stacked = np.stack([point.values for point in group])
+        lows, highs = bootstrap_interval(
+            stacked, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples
+        )
+        for point, low, high in zip(group, lows, highs, strict=True):
+            yield point.row | {"low": low, "high": high}

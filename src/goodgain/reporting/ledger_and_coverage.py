@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import tally_run
 from goodgain.counting.run_file import RunFile
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, warn_of_url_variants
 from goodgain.files.safe_text import HtmlCell, write_table
@@ -25,13 +25,23 @@ from goodgain.measures.ledger_values import check_along_iterations, running_valu
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
-#: The kinds of results as `plots.what_came_back` stacks them: how they are counted in the ledger, colour, name.
-_KINDS = (
-    (pl.col("GR"), "#0072B2", "new, good"),
-    (pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#56B4E9", "new, not good"),
-    (pl.col("Unjudged"), "#D9D9D9", "new, unjudged"),
-    (pl.col("Dup"), "#E69F00", "repeated"),
-)
+
+class Kind(NamedTuple):
+    """A kind of results: how it is counted in the ledger, and how bars show it."""
+
+    number: pl.Expr
+    colour: str
+    hatch: str
+    label: str
+
+
+#: The kinds of results, in the order in which bars stack them.
+KINDS = {
+    "new_good": Kind(pl.col("GR"), "#0072B2", "", "new, good"),
+    "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#56B4E9", "", "new, not good"),
+    "unjudged": Kind(pl.col("Unjudged"), "#D9D9D9", r"\\\\", "new, unjudged"),
+    "repeated": Kind(pl.col("Dup"), "#E69F00", "////", "repeated"),
+}
 _COUNTS = ("R", "UR", "Dup", "GR", "Unjudged")
 _WIDTH, _HEIGHT = 160, 12
 
@@ -74,11 +84,11 @@ def ledger(
     """
     found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
     base, *asked = (check_along_iterations(measure, "the ledger") for measure in (parse_measure("CG", rel=rel), *found))
-    searched, judged = open_run_and_qrels(qrels, run, columns=columns)
-    counts = count_run(searched, judged, [base, *asked])
+    judged, searched = open_qrels_and_run(qrels, run, columns=columns)
+    counts = count_run(judged, searched, [base, *asked])
     warn_of_labels(judged.frame, [base, *asked], rel=rel)
     warn_if_misleading(measure_coverage(counts), labels=judged.labels, iterated=searched)
-    warn_of_url_variants(searched, judged)
+    warn_of_url_variants(judged, searched)
     rows, pools = counts[base.rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -89,11 +99,11 @@ def ledger(
     return result.sort("query_id", "iteration")
 
 
-def count_run(run: Run | RunFile, qrels: Qrels, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
+def count_run(qrels: Qrels, run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
     """Return threshold -> ledger and pools of a run, for the thresholds of measures."""
-    check_iterations(run, measures)
+    check_iterations(run, needed=True)
     rels = find_thresholds(measures)
-    tallied = tally_run(run, qrels, rels=rels).sort("query_id", "iteration")
+    tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
     return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
 
 
@@ -123,13 +133,13 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
     [('agent', None, 2, 3, 0.6666666666666666), ('agent', 1, 1, 2, 0.5), ('agent', 2, 1, 1, 1.0)]
     """
     systems = check_systems(runs)
-    loaded = load_qrels(qrels, columns=columns)
+    judged = load_qrels(qrels, columns=columns)
     found = []
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                searched, judged = open_run_and_qrels(loaded, run, columns=columns)
-                measured = measure_coverage(count_run(searched, judged, [CG]))
+                _, searched = open_qrels_and_run(judged, run, columns=columns)
+                measured = measure_coverage(count_run(judged, searched, [CG]))
                 warn_if_misleading(measured, labels=judged.labels, low=False)
                 found.append(measured.tabulate().select(pl.lit(name).alias("system"), pl.all()))
     return pl.concat(found)
@@ -147,17 +157,17 @@ class LedgerTable:
 
     def _repr_html_(self) -> str:
         shown = self.frame.head(self._rows)
-        kinds = shown.select(count.alias(name) for count, _, name in _KINDS).rows()
-        widest = max(map(sum, kinds), default=0) or 1
+        bars = shown.select(**{name: kind.number for name, kind in KINDS.items()}).rows()
+        widest = max(map(sum, bars), default=0) or 1
         rows = [
             [HtmlCell("", picture=_draw_bar(bar, widest)), *(HtmlCell(_format(value)) for value in row)]
-            for row, bar in zip(shown.iter_rows(), kinds, strict=True)
+            for row, bar in zip(shown.iter_rows(), bars, strict=True)
         ]
         more = self.frame.height - shown.height
         note = f"<small>and {more:,} more</small>" if more else ""
         key = (
-            f'<span style="border-left:12px solid {colour};padding-left:4px">{name}</span>'
-            for _, colour, name in _KINDS
+            f'<span style="border-left:12px solid {kind.colour};padding-left:4px">{kind.label}</span>'
+            for kind in KINDS.values()
         )
         return " ".join(key) + write_table("", ["results", *shown.columns], rows, words=2) + note
 
@@ -187,11 +197,12 @@ def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> LedgerTable:
 
 
 def _draw_bar(counts: Sequence[int], widest: int) -> str:
-    said = "; ".join(f"{count:,} {name}" for count, (_, _, name) in zip(counts, _KINDS, strict=True))
+    counted = list(zip(counts, KINDS.values(), strict=True))
+    said = "; ".join(f"{count:,} {kind.label}" for count, kind in counted)
     parts, x = [], 0.0
-    for count, (_, colour, _) in zip(counts, _KINDS, strict=True):
+    for count, kind in counted:
         width = _WIDTH * count / widest
-        parts.append(f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_HEIGHT - 2}" fill="{colour}"/>')
+        parts.append(f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_HEIGHT - 2}" fill="{kind.colour}"/>')
         x += width
     return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
 

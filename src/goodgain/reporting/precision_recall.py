@@ -11,9 +11,9 @@ import polars as pl
 
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import count_pools, ledger_and_pools
-from goodgain.counting.query_batches import QueryBatch, RankingRequest, consume_batches
+from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_file import RunFile
-from goodgain.counting.run_opening import open_run_and_qrels
+from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
@@ -21,7 +21,6 @@ from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.terms import divide_rows
-from goodgain.providers.labels_of_queries import QrelsByQuery
 from goodgain.ranking.engines import collect
 from goodgain.ranking.first_occurrences import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
@@ -83,8 +82,8 @@ def pr_curve(
     with NoticesOfSystems() as notices:
         for name, run in systems.items():
             with notices.of(name):
-                searched, _ = open_run_and_qrels(judged, run, columns=columns)
-                check_iterations(searched, [])
+                _, searched = open_qrels_and_run(judged, run, columns=columns)
+                check_iterations(searched, needed=False)
                 hits = _find_hits(judged, searched, rel, order)
             if points == "eleven":
                 found = _interpolate_at_levels(hits, query_ids)
@@ -104,7 +103,7 @@ def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.D
         highest at this rank or any later one. Sorted by query_id and so_far.
     """
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
-    found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), run, qrels, rels=[rel], ranking=request)
+    found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request)
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
     ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))
@@ -163,13 +162,10 @@ def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
     """Return the mean over queries at every recall that some query reaches.
 
     A query's precision falls at each of its levels and is 0 after the last. The mean at a recall is the sum of all falls
-    at this level and at later ones: only positive numbers are added.
+    at this level and at later ones: only positive numbers are added. They are added in one order, by recall and size: sums
+    of floats differ in their last digit with the order.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
-    falls = (
-        steps.with_columns(fall=pl.col("precision") - after)
-        .group_by("recall", maintain_order=True)
-        .agg(pl.col("fall").sum())
-    )
+    falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")
     mean = divide_rows(pl.col("fall").reverse().cum_sum().reverse(), queries)
-    return falls.sort("recall").select("recall", precision=mean)
+    return falls.select("recall", precision=mean).unique("recall", keep="first", maintain_order=True)

@@ -24,10 +24,10 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.errors import notice
-from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.metrics import Given, compute_values, parse_metric
 from goodgain.hosts.ranx.report import Report
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
+from goodgain.measures.names import HOST_NAMES
 
 __all__ = ["Qrels", "Run", "register", "unregister"]
 

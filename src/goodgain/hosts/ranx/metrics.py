@@ -16,10 +16,10 @@ from goodgain.counting.ledger import Counts, count
 from goodgain.errors import InputError, MeasureError
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import Qrels, Run
-from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.run_and_qrels import find_iterations, find_judgments
 from goodgain.measures.declaration import DEFAULT_REL, GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
+from goodgain.measures.names import HOST_NAMES
 from goodgain.measures.thresholds import warn_if_no_label_reaches
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
@@ -117,7 +117,7 @@ class Pair:
 
 
 def _count_quietly(qrels: Qrels, run: Run, rels: list[float]) -> dict[float, Counts]:
-    return count(run.frame, qrels.frame, rels=rels, labels=qrels.labels)
+    return count(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
 
 
 def _list_measures(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:

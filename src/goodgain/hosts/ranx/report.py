@@ -9,8 +9,8 @@ from typing import Any
 from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.errors import InputError
-from goodgain.hosts.host_names import HOST_NAMES
 from goodgain.hosts.ranx.metrics import parse_metric
+from goodgain.measures.names import HOST_NAMES
 
 _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 

@@ -11,14 +11,14 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from goodgain.comparing.comparison import Comparison
+from goodgain.measures.declaration import add_arrow
+from goodgain.reporting.ledger_and_coverage import KINDS
 from goodgain.reporting.plots.canvas import (
     BLUE,
     GREY,
     ORANGE,
-    SKY,
     VERMILLION,
     Entry,
-    add_arrow,
     add_legend,
     break_lines,
     count_on,
@@ -34,14 +34,6 @@ from goodgain.reporting.plots.plot_data import (
     per_query_data,
     what_came_back_data,
 )
-
-#: Column of `what_came_back_data` -> colour, hatch, label; in the order in which they are stacked.
-_KINDS = {
-    "new_good": (BLUE, "", "new, good"),
-    "new_other": (SKY, "", "new, not good"),
-    "unjudged": ("#F2F2F2", r"\\\\", "new, unjudged"),
-    "repeated": (ORANGE, "////", "repeated"),
-}
 
 #: Outcome of a query -> colour, hatch.
 _OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
@@ -120,11 +112,11 @@ def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
     iterations = rows.get_column("iteration").to_numpy()
     below = pl.zeros(rows.height, eager=True)
     entries = []
-    for kind, (colour, hatch, label) in _KINDS.items():
-        heights = rows.get_column(kind).cast(pl.Float64)
-        look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#555555", "linewidth": 0.4}
+    for name, kind in KINDS.items():
+        heights = rows.get_column(name).cast(pl.Float64)
+        look: dict[str, Any] = {"facecolor": kind.colour, "hatch": kind.hatch, "edgecolor": "#555555", "linewidth": 0.4}
         ax.bar(iterations, heights.to_numpy(), bottom=below.to_numpy(), width=0.8, **look)
-        entries.append(Entry(Patch(**look), label))
+        entries.append(Entry(Patch(**look), kind.label))
         below = below + heights
     entries += _mark_empty_searches(ax, rows.with_columns(top=below))
     _label_iterations(ax, 1, max(rows.height, 1))

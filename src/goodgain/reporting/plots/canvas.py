@@ -20,7 +20,6 @@ from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from goodgain.files.safe_text import show_controls
-from goodgain.measures.declaration import ARROWS
 
 BLUE, VERMILLION, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#E69F00", "#56B4E9", "#8C8C8C"
 _COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, "#000000")
@@ -121,15 +120,6 @@ def escape_text(text: str) -> str:
     'a\\$b\\$�'
     """
     return show_controls(text).replace("$", r"\$")
-
-
-def add_arrow(measure: str, better: str | None) -> str:
-    """Return the name of a measure with the arrow of its better direction.
-
-    >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
-    ('SRR@3 ↓', 'NumRet')
-    """
-    return measure if better is None else f"{measure} {ARROWS[better]}"
 
 
 def count_on(axis: Axis) -> None:

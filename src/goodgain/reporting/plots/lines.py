@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.reporting.plots.canvas import (
     GREY,
     Entry,
     SystemStyle,
-    add_arrow,
     add_legend,
     break_lines,
     count_on,

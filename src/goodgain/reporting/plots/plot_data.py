@@ -11,6 +11,7 @@ import polars as pl
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.statistical_tests import subtract_without_residue
 from goodgain.errors import InputError
+from goodgain.reporting.ledger_and_coverage import KINDS
 
 _POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
 _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
@@ -97,10 +98,7 @@ def what_came_back_data(ledger: Any) -> pl.DataFrame:
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
-        new_good=pl.col("GR").sum(),
-        new_other=(pl.col("UR") - pl.col("GR") - pl.col("Unjudged")).sum(),
-        unjudged=pl.col("Unjudged").sum(),
-        repeated=pl.col("Dup").sum(),
+        **{name: kind.number.sum() for name, kind in KINDS.items()},
         searches=pl.len().cast(pl.Int64),
         nothing=(pl.col("R") == 0).sum().cast(pl.Int64),
     )

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.forks import check_fork
+from goodgain.files.opening import check_fork
 from goodgain.files.safe_text import check_name
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.logs import Log, find_logs
