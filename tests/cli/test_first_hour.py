@@ -168,3 +168,13 @@ def test_the_file_that_label_writes_is_read_without_a_notice(tmp_path: Path) -> 
     run.write_text("q01 1 d1 1 1 t\nq01 2 d1 1 1 t\n")
     out, err = goodgain("evaluate", grades, run, "CG SRR")
     assert out == "CG\t3.0000\nSRR\t0.5000\n" and "notice" not in err
+
+
+def test_swapped_and_misplaced_files_are_named_with_the_remedy() -> None:
+    swapped = run_command("evaluate", LATE, QRELS, "CG").stderr
+    assert (
+        swapped.endswith("run and qrels may be swapped; give the qrels first, then the run\n") and "skip" not in swapped
+    )
+    misplaced = run_command("evaluate", QRELS, LATE, QUICK, "CG").stderr
+    assert "is a file where measures stand; give measures with -m to score several runs" in misplaced
+    assert "did you mean nDCG?" in run_command("evaluate", QRELS, LATE, "nDGC@10").stderr

@@ -20,7 +20,7 @@ BAD_RUN_LINES = {
     "a doc_id with blanks": (b"q1 2 d 3 2 1.0 t\n", "has 7 fields, a run line has 6"),
     "a doc_id with blanks and numbers": (b"q1 2 d 3 2 1.0 7 t\n", "has 8 fields, a run line has 6"),
     "a doc_id that ends in a number": (b"q1 2 page 3 2 1.0 t\n", "has 7 fields, a run line has 6"),
-    "a qrels line": (b"q1 0 d3 2\n", "are run and qrels swapped?"),
+    "a qrels line": (b"q1 0 d3 2\n", "run and qrels may be swapped"),
     "rank no number": (b"q1 2 d3 first 1.0 t\n", "has the rank 'first', which is not a finite number"),
     "score no number": (b"q1 2 d3 2 high t\n", "has the score 'high', which is not a finite number"),
     "score nan": (b"q1 2 d3 2 nan t\n", "has the score 'nan', which is not a finite number"),
@@ -39,7 +39,7 @@ BAD_RUN_LINES = {
 
 BAD_QRELS_LINES = {
     "too few fields": (b"q1 d3 2\n", "has 3 fields, a qrels line has 4"),
-    "a run line": (b"q1 1 d3 1 2.0 t\n", "are run and qrels swapped?"),
+    "a run line": (b"q1 1 d3 1 2.0 t\n", "run and qrels may be swapped"),
     "label no number": (b"q1 0 d3 good\n", "has the relevance 'good', which is not a finite number"),
     "label nan": (b"q1 0 d3 nan\n", "has the relevance 'nan', which is not a finite number"),
     "NUL bytes": (b"q1 0 d\x003 1\n", "has NUL bytes"),

@@ -251,3 +251,10 @@ def test_registering_twice_and_unregistering_leave_ranx_as_it_was() -> None:
     finally:
         host.register()
     assert ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), "cg") == 4.5
+
+
+def test_a_notice_about_the_qrels_comes_once_for_all_runs_of_a_comparison() -> None:
+    runs = [host.Run(in_one_search({"q": {"a": 1.0}, "p": {"a": 1.0}}), name=name) for name in ("one", "other")]
+    with pytest.warns(gg.GoodgainNotice) as told:
+        ranx.compare(host.Qrels({"q": {"a": 1}, "p": {"a": 1}}), runs, ["cg", "sre"])
+    assert [str(one.message)[:44] for one in told] == ["no label of the qrels reaches the threshold "]

@@ -52,7 +52,7 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
         ("grades.csv", "query_id,doc_id,judge,grade\nq,d,a,1\nq,d,a,2\n", "row 2 and .*row 3 are two grades of one judge"),
         ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
         ("grades.csv", "query_id,doc_id,grade\n", "there is no grade in it"),
-        ("agent.run", "q 1 d 1 2.0 tag\n", "are run and qrels swapped"),
+        ("agent.run", "q 1 d 1 2.0 tag\n", "run and qrels may be swapped"),
         ("log.jsonl", '{"messages": []}\n', "line 1: has no query_id, doc_id, grade"),
         ("log.jsonl", "nothing\n", "line 1: is not JSON"),
         ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "object 1: has a rating without docId and rating"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -13,7 +14,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.counting.coverage import LOW_COVERAGE, list_shares
-from goodgain.errors import InputError, NoticesOfSystems
+from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import find_declaration, parse_measures
@@ -83,7 +84,15 @@ def evaluate(
     named = bool(measures)
     if not named and len(arguments) < 2:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
-    asked = parse_measures(measures or arguments[1:], rel=rel)
+    try:
+        asked = parse_measures(measures or arguments[1:], rel=rel)
+    except MeasureError:
+        files = [] if named else [name for name in arguments[1:] if os.path.exists(name)]  # noqa: PTH110  # any text
+        if not files:
+            raise
+        raise InputError(
+            f"{files[0]} is a file where measures stand; give measures with -m to score several runs"
+        ) from None
     shared.check_outputs([output.path], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()])
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):

@@ -229,10 +229,10 @@ class BadLines:
         self._places: list[str] = []
         self._count = 0
 
-    def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line") -> None:
-        """Say what is wrong with the line of this number."""
+    def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line", can_skip: bool = True) -> None:
+        """Say what is wrong with the line of this number; `can_skip` says whether to leave such lines out would help."""
         if self._errors != "skip":
-            option = "" if self._errors is None else name_alternative(self._errors, "line")
+            option = "" if self._errors is None or not can_skip else name_alternative(self._errors, "line")
             place = TextLines(self._label, self._content, [number]).locate(0)
             raise InputError(f"{place} {wrong}; {remedy}{option}")
         self._count += 1

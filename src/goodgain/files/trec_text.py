@@ -146,8 +146,11 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
     longer = 0
     for number, line in number_rows(content):
         fields, wrong, is_longer = _split(line, table)
-        if wrong:
+        if wrong.endswith(_SWAPPED):
+            bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
+        elif wrong:
             bad.refuse(number, wrong)
+        if wrong:
             continue
         written = (
             repr(float(f)) if name in table.numbers else f for name, f in zip(table.columns, fields, strict=True)
@@ -161,6 +164,10 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         raise InputError(f"{label}: has numbers that cannot be read; write them with digits, and a point")
     comments = _cut_comments(content.data, table)[1]
     return TextRows(frame, TextLines(label, content, lines), PassedOver(comments, longer))
+
+
+#: How the description of a line ends that has as many fields as one of the other table.
+_SWAPPED = ": run and qrels may be swapped"
 
 
 class _Fields(NamedTuple):
@@ -189,7 +196,7 @@ def _split(line: bytes, table: Table) -> _Fields:
         fields = fields[: len(table.columns)]
     if len(fields) != len(table.columns):
         other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
-        swapped = f"; this looks like a line of {name}: are run and qrels swapped?"
+        swapped = f"; this looks like a line of {name}{_SWAPPED}"
         return _Fields(
             [],
             f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "

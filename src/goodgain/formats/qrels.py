@@ -98,6 +98,8 @@ class Qrels(PandasFacade):
         self.name = name
         self.renamed = renamed
         self.ungraded = ungraded
+        #: thresholds that a notice was given of: ranx asks for one run after the other
+        self.warned_rels: set[float] = set()
         #: as `frame`, with a row for each subtopic (column 2) of a document
         self.rows = frame if rows is None else rows
 

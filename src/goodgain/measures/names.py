@@ -254,7 +254,11 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         meant_name = known[names[digits["name"].lower()]].NAME
         raise MeasureError(f"{name} is not a measure; did you mean {meant_name}@{digits['cutoff']}?")
     near = difflib.get_close_matches(name.lower(), names, n=1)
-    hint = f"did you mean {names[near[0]]}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
+    hint = (
+        f"did you mean {known[names[near[0]]].NAME}?"
+        if near
+        else "goodgain measures lists ours, ir-measur.es the classic ones"
+    )
     raise MeasureError(f"{name} is not a measure; {hint}")
 
 

@@ -86,14 +86,13 @@ class Pair:
         self._query_ids = query_ids
         self._counts: dict[float, Counts] = {}
         self._tables: dict[tuple[float, int | None], pl.DataFrame] = {}
-        self._warned_rels: set[float] = set()
 
     def compute_values(self, metric: str, measure: GoodGainMeasure) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the value of a measure, written as a metric, for each query, in the run's order of queries."""
-        if measure.declaration.uses_rel and measure.rel not in self._warned_rels:
+        if measure.declaration.uses_rel and measure.rel not in self._qrels.warned_rels:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(self._qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
-            self._warned_rels.add(measure.rel)
+            self._qrels.warned_rels.add(measure.rel)
         key = (measure.rel, measure.cutoff)
         if key not in self._tables:
             self._tables[key] = self._score_all_measures(*key)
