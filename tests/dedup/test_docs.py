@@ -28,7 +28,7 @@ def test_the_examples_of_docstrings_run(module: object) -> None:
 
 
 def test_every_rule_has_its_section() -> None:
-    from goodgain.dedup.rules import RULE_NAMES
+    from goodgain.dedup.verification import RULE_NAMES
 
     page = _DOCS.read_text(encoding="utf-8")
     headings = [line for line in page.splitlines() if line.startswith("### ")]

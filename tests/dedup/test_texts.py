@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from goodgain.dedup.document_types import canonical_name
-from goodgain.dedup.field_comparison import measure_overlap
 from goodgain.dedup.normalisation import normalise_texts, normalise_values, text_length
+from goodgain.dedup.verification import measure_overlap
 from tests.dedup.writing import AR, DE, EN, JA, RU, TH, ZH
 
 

@@ -1,1 +1,1 @@
-"""From run and qrels to the ledger and the pools, of which every measure is a function: at once, or some queries at a time."""
+"""Counts run and qrels into two small tables, the ledger and the pools: at once, or some queries at a time."""

@@ -1,8 +1,7 @@
-"""Counting a run and qrels into ledger and pools, the two small tables of which every good-gain measure is a function.
+"""Counts a run and qrels into ledger and pools; every good-gain measure is a function of these two small tables.
 
-The ledger has one row per (query, iteration), the pools one row per judged query. The rows of the run are touched by
-group-bys and joins only, written once for every engine that narwhals knows; their results are small, and Polars does the
-rest.
+The ledger has one row per (query, iteration), the pools one row per judged query. Group-bys and joins reduce the rows of the
+run, on any engine that narwhals knows. Their results are small: Polars does the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import polars as pl
 from goodgain.ranking.engines import collect, move_to_engine, to_lazy
 from goodgain.ranking.first_occurrences import FirstOccurrences, find_first_occurrences, find_first_rows
 from goodgain.ranking.ranking_table import Judgments, number_judgments
-from goodgain.schema import EMPTY_DOC, LEDGER, POOLS
+from goodgain.schema import EMPTY_DOC, LEDGER, POOLS, Table
 
 #: The exponent of the smallest unit that a label can be divided by.
 _LEAST_EXPONENT = -1000
@@ -60,12 +59,13 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
     judged = collect(nw.from_native(qrels).select("query_id", "doc_id", "relevance"))
-    judgments = number_judgments(judged if labels is None else _keep_largest_label(judged))
+    if labels is not None:
+        judged = judged.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
+    judgments = number_judgments(judged)
     if isinstance(run, pl.DataFrame) and labels is None:
         firsts, unit = find_first_occurrences(run), find_unit(judgments.labels.get_column("relevance"))
-        tallied = tally_first_occurrences(firsts, judgments.look_up(firsts), rels=rels, unit=unit).sort(
-            "query_id", "iteration"
-        )
+        tallied = tally_first_occurrences(firsts, judgments.look_up(firsts), rels=rels, unit=unit)
+        tallied = tallied.sort("query_id", "iteration")
     else:
         tallied = tally(qrels, run, rels=rels, labels=labels)
     return ledger_and_pools(tallied, count_pools(judgments, rels=rels), rels=rels)
@@ -82,13 +82,12 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
     labelled = _add_labels(find_first_rows(rows, nw.col("iteration").min()), judgments, labels)
-    is_result = nw.col("doc_id") != EMPTY_DOC
-    returned = (
-        rows.with_columns(is_result.cast(nw.Int64).alias("R")).group_by("query_id", "iteration").agg(nw.col("R").sum())
-    )
+    key = ["query_id", "iteration"]
+    is_result = (nw.col("doc_id") != EMPTY_DOC).cast(nw.Int64)
+    returned = rows.with_columns(is_result.alias("R")).group_by(key).agg(nw.col("R").sum())
     label = nw.col("relevance")
-    unit = find_unit(_labels_in_memory(qrels))
-    whole = _cut_at_unit(label, unit)
+    unit = find_unit(collect(nw.from_native(qrels).select("relevance")).get_column("relevance"))
+    whole = (label / unit).floor() * unit if unit else label
     good = [label >= rel for rel in rels]  # a missing label compares as false or null: neither is good
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     counts = {
@@ -97,11 +96,11 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
         **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
         **{f"G{k}": nw.when(is_good).then(whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
     }
-    if unit:
-        counts |= {f"rest{k}": nw.when(x).then(label - whole).otherwise(nw.lit(0.0)) for k, x in enumerate(good)}
-    key = ["query_id", "iteration"]
+    rests = {f"rest{k}": nw.when(x).then(label - whole).otherwise(nw.lit(0.0)) for k, x in enumerate(good) if unit}
+    counts |= rests
     seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
-    return _add_rests(collect(returned.join(seen, on=key, how="left")))
+    tallied = collect(returned.join(seen, on=key, how="left"))
+    return tallied.with_columns(pl.col(f"G{k}") + pl.col(name) for k, name in enumerate(rests)).drop(rests)
 
 
 def tally_first_occurrences(
@@ -167,17 +166,12 @@ def _add_up_good(
     return columns
 
 
-def _labels_in_memory(qrels: Any) -> pl.Series:
-    labels = nw.from_native(qrels).select("relevance")
-    return (labels.to_polars() if isinstance(labels, nw.DataFrame) else collect(labels)).get_column("relevance")
-
-
 def find_unit(labels: Any) -> float:
     """Return the power of two at which labels are cut in two, so that sums of both parts are exact; 0 for whole labels.
 
-    A sum of floats depends on their order in its last digit: on the order of rows, on blocks and on the engine. The multiples
-    of the unit have 26 bits, and what is left of labels down to a hundredth of the largest has few enough bits too, so that
-    the sums of both are exact for millions of labels, and their sum is the one number next to the exact one.
+    The last digit of a sum of floats depends on their order: of rows, of blocks, on the engine. Here the multiples of the
+    unit have 26 bits, and the rests of labels down to a hundredth of the largest are short too. So the sums of both are exact
+    for millions of labels, and only the last addition rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]
@@ -185,16 +179,6 @@ def find_unit(labels: Any) -> float:
         return 0.0
     largest = float(np.abs(known).max(initial=0))
     return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
-
-
-def _cut_at_unit(label: nw.Expr, unit: float) -> nw.Expr:
-    return (label / unit).floor() * unit if unit else label
-
-
-def _add_rests(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return exact sums of labels, with what is left of labels added; where all are whole there may be nothing left."""
-    rests = [name for name in sums.columns if name.startswith("rest")]
-    return sums.with_columns(pl.col(f"G{name.removeprefix('rest')}") + pl.col(name) for name in rests).drop(rests)
 
 
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
@@ -214,13 +198,21 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
     """Make ledger and pools from a tally and `count_pools`, with the iterations of a query numbered 1..N."""
-    numbered = _number_densely(tallied)
-    queries = _queries(numbered)
+    numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
+    queries = _describe_queries(numbered)
     numbering = queries.group_by("lowest", "is_dense").agg(pl.col("highest").max(), queries=pl.len())
-    pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left").with_columns(
-        pl.col("N").fill_null(0)
-    )
-    return {rel: Counts(_ledger_for(numbered, k), _pools_for(pools, k), numbering) for k, rel in enumerate(rels)}
+    pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left")
+    pools = pools.with_columns(pl.col("N").fill_null(0))
+    return {
+        rel: Counts(_take_threshold(numbered, LEDGER, k), _take_threshold(pools, POOLS, k), numbering)
+        for k, rel in enumerate(rels)
+    }
+
+
+def _take_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
+    """Return the columns of a table; of those that each threshold has, the ones of the threshold at this position."""
+    columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
+    return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
 
 
 def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
@@ -247,7 +239,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by query and number. Most files are sorted, and to see that takes less time than to sort."""
+    """Sort by query and number, unless rows are sorted, as in most files: the check takes less time than sorting."""
     queries = rows.get_column("query_id").rle().struct.field("value")
     same = pl.col("query_id") == pl.col("query_id").shift()
     falls = same & (pl.col("number") < pl.col("number").shift())
@@ -256,7 +248,7 @@ def _sort_by_number(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort("query_id", "number")
 
 
-def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
+def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
     """Return query_id, N, lowest and highest (its first and last number), is_dense (whether its numbers have no gap)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
@@ -265,22 +257,3 @@ def _queries(numbered: pl.DataFrame) -> pl.DataFrame:
     highest = numbered.get_column("number").gather(queries.get_column("row") + queries.get_column("N") - 1)
     is_dense = highest - queries.get_column("lowest") + 1 == queries.get_column("N")
     return queries.select("query_id", "N", "lowest", highest=highest, is_dense=is_dense)
-
-
-def _ledger_for(numbered: pl.DataFrame, k: int) -> pl.DataFrame:
-    columns = {name: pl.col(name) for name in LEDGER.columns}
-    columns |= {"GR": pl.col(f"GR{k}"), "G": pl.col(f"G{k}"), "Dup": pl.col("R") - pl.col("UR")}
-    floats = {"query_id": pl.String, "G": pl.Float64}
-    return numbered.select(column.cast(floats.get(name, pl.Int64)).alias(name) for name, column in columns.items())
-
-
-def _keep_largest_label(qrels: pl.DataFrame) -> pl.DataFrame:
-    """Keep one row a document, with the largest of its labels."""
-    return qrels.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
-
-
-def _pools_for(pools: pl.DataFrame, k: int) -> pl.DataFrame:
-    columns = {name: pl.col(name) for name in POOLS.columns}
-    columns |= {"GoodPool": pl.col(f"GoodPool{k}"), "GainPool": pl.col(f"GainPool{k}")}
-    types = {"query_id": pl.String, "GainPool": pl.Float64}
-    return pools.select(column.cast(types.get(name, pl.Int64)).alias(name) for name, column in columns.items())

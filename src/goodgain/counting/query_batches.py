@@ -28,11 +28,7 @@ from goodgain.ranking.first_occurrences import (
     make_ranking,
     warn_if_scores_contradict,
 )
-from goodgain.ranking.ranking_table import (
-    RankingTable,
-    tabulate_first_occurrences,
-    tabulate_ranking,
-)
+from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
 
 _Result = TypeVar("_Result")
 
@@ -88,38 +84,24 @@ def consume_batches(
 ) -> _Result:
     """Return what a function makes of a run in batches that share no query: one batch, or several for a large file.
 
-    Where the rows of a query are in several blocks of a file, the function is called anew with other batches: its rows are
-    first grouped by query, in files on disk.
+    Where the rows of a query are in several blocks of a file, they are grouped by query in files on disk, and the function is
+    called again with other batches: it must keep nothing of a call that did not return.
 
     Args:
-        consume: the function; it keeps nothing of a call that did not return.
-        qrels: the judgments.
-        run: the run.
         rels: the thresholds of the tallies.
         ranking: the rankings that are needed; None if none is.
-
-    Raises:
-        InputError: a block of the file cannot be read.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
     count = _Counter(qrels, rels, ranking).count
-
-    def start(blocks: Iterable[Block]) -> _Result:
-        return consume(_count_blocks(run, blocks, count))
-
     with suppress(_ScatteredQueriesError):
-        return start(run.blocks())
+        return consume(_count_blocks(run, run.blocks(), count))
     # Outside the handler: the error would hold all of the first call.
-    return start(partition_by_query(run))
+    return consume(_count_blocks(run, partition_by_query(run), count))
 
 
 def tally_run(qrels: Qrels, run: Run | RunFile, *, rels: Sequence[float]) -> pl.DataFrame:
-    """Return what `counting.ledger.tally` returns for a whole run, which is read in batches.
-
-    Raises:
-        InputError: a block of the file cannot be read.
-    """
+    """Return what `counting.ledger.tally` returns for a whole run, which is read in batches."""
     return consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
 
 
@@ -147,7 +129,7 @@ class _Counted(NamedTuple):
     Attributes:
         batch: the batch.
         contradicting: the number of its queries in which ranks contradict scores.
-        has_repeats: whether a document stands twice in a query.
+        has_repeats: whether a document occurs twice in a query.
         has_iterations, unnamed: as in `Run`.
     """
 
@@ -212,16 +194,16 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
     repeats_without_iterations = False
     unnamed = []
     met: set[str] = set()
-    for batch, contradicting_here, repeats_without_column, has_iterations, unnamed_here in _count_ahead(blocks, count):
-        unnamed.append(unnamed_here)
-        repeats_without_iterations |= repeats_without_column
-        file.numbered.append(has_iterations)
-        query_ids = batch.tally.get_column("query_id").unique().to_list()
+    for counted in _count_ahead(blocks, count):
+        unnamed.append(counted.unnamed)
+        repeats_without_iterations |= counted.has_repeats
+        file.numbered.append(counted.has_iterations)
+        query_ids = counted.batch.tally.get_column("query_id").unique().to_list()
         if not met.isdisjoint(query_ids):
             raise _ScatteredQueriesError
         met.update(query_ids)
-        contradicting += contradicting_here
-        yield batch
+        contradicting += counted.contradicting
+        yield counted.batch
     warn_of_file(file, unnamed, is_empty=not met)
     warn_if_scores_contradict(contradicting)
     if repeats_without_iterations:
@@ -229,7 +211,7 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
 
 
 def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: bool) -> None:
-    """Give the notices about a file that was read in blocks: what was not read of it, and whether there was any row."""
+    """Give the notices about a file that was read in blocks: it is empty, or parts of it were not read."""
     if is_empty:
         notice(f"{file.path}: {EMPTY_RUN}")
     warn_of_passed_over(str(file.path), file.passed_over.values())
@@ -238,7 +220,10 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 
 
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> Iterator[_Counted]:
-    """Yield the counts of each block, which threads make ahead; no block is kept that was counted."""
+    """Yield the counts of each block, which threads make ahead; no block is kept that was counted.
+
+    `has_repeats` is kept only for blocks without a column for the iteration, where a repeat is worth a notice.
+    """
 
     def count_block(block: Block) -> _Counted:
         counted = count(block.run)
@@ -256,7 +241,7 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], _Counted]) -> I
 
 
 class QrelsByQuery:
-    """The judgments of a run's queries for a host, each query once: one label per document and subtopic."""
+    """Gives the judgments of each query once, to its batch: one label per document and subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
@@ -287,6 +272,5 @@ def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> p
     key = ["query_id", "doc_id"]
     retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()
     largest = judgments.group_by(key, maintain_order=True).agg(pl.col("relevance").max().cast(pl.Float64))
-    return (
-        pl.concat([retrieved, largest.join(firsts, on=key, how="anti")]).sort(key).with_columns(iteration=pl.lit("0"))
-    )
+    labels = pl.concat([retrieved, largest.join(firsts, on=key, how="anti")]).sort(key)
+    return labels.with_columns(iteration=pl.lit("0"))

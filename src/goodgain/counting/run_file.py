@@ -15,25 +15,14 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
-from goodgain.files.opening import (
-    BOM,
-    Content,
-    check_line,
-    compression,
-    open_stream,
-    stem,
-)
+from goodgain.files.opening import BOM, Content, check_line, compression, open_stream, stem
 from goodgain.files.table_reading import explain_container_errors, frame_of
 from goodgain.files.trec_text import PassedOver, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import OpenFrame, open_frame
-from goodgain.formats.column_names import (
-    Columns,
-    FoundColumns,
-    find_columns,
-)
+from goodgain.formats.column_names import Columns, FoundColumns, find_columns
 from goodgain.formats.run import Run, make_run
-from goodgain.schema import RUN, Table
+from goodgain.schema import RUN
 
 BLOCK = 16 * 2**20  # bytes of text that are read at a time
 _ROW_BYTES = 32  # how long a row is as text, about: blocks of Parquet are counted in rows
@@ -92,7 +81,7 @@ class RunFile:
             if block is None:
                 yield Block(self, text=TextBlock(0, b""))
         else:
-            for before, frame in table_blocks(self.path, RUN, rows=self.block // _ROW_BYTES, columns=self.columns):
+            for before, frame in table_blocks(self.path, rows=self.block // _ROW_BYTES, columns=self.columns):
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
@@ -140,12 +129,7 @@ class TextBlock(NamedTuple):
 def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
     """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of one query are in one block.
 
-    Args:
-        path: the file.
-        size: bytes of a block, about; more where one query has more.
-
-    Raises:
-        InputError: the file cannot be read, became shorter meanwhile, or its compressed data are damaged or end too early.
+    A block has about `size` bytes, and more where one query has more.
     """
     is_compressed = compression(path) is not None
     with open_stream(path) as stream:
@@ -170,10 +154,10 @@ def text_blocks(path: Path, *, size: int) -> Iterator[TextBlock]:
 
 
 def _last_query(data: bytes) -> int:
-    """Return the byte at which the lines of the last query begin; 0 where only one query is seen.
+    """Return the byte at which the lines of the last query begin; 0 where only one query is found.
 
-    What stands before the first newline and after the last may be parts of lines, and is not looked at. Comments have no
-    query: they stay with the lines before them, or after them.
+    Only whole lines count: those between the first newline and the last. Comments have no query: they stay with the lines
+    beside them.
     """
     start = end = data.rfind(b"\n") + 1
     if _is_one_query(data, end):
@@ -190,7 +174,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines from the first newline to `end` begin with the same query, without a look at each of them."""
+    """Return whether all lines from the first newline to `end` begin with the same query, without splitting them."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -200,20 +184,12 @@ def _is_one_query(data: bytes, end: int) -> bool:
     return lines == data.count(b"\n", 0, end) - 1
 
 
-def table_blocks(
-    path: Path, table: Table, *, rows: int, columns: Columns | None = None
-) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield the rows of a Parquet file, cut between queries, each block with the number of its first row.
-
-    `columns` has the user's names of them.
-
-    Raises:
-        InputError: the file is not a readable Parquet file.
-    """
+def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield the rows of a run in a Parquet file, cut between queries, each block with the number of its first row."""
     import pyarrow.parquet as pq
 
     with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
-        names = find_columns(file.schema_arrow.names, table, columns or {}, label=str(path)).names
+        names = find_columns(file.schema_arrow.names, RUN, columns, label=str(path)).names
         kept: pl.DataFrame | None = None
         before = 0
         for batch in file.iter_batches(batch_size=rows, columns=list(names)):
@@ -280,11 +256,11 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 
 
 def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
-    """Return the number of the line of each row; lines are counted one by one only where some may not be rows."""
+    """Return the number of the line of each row."""
     content = lines.content
     if lines.lines is not None:
         return lines.lines
     text = content.data
-    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:
+    if text.count(b"\n") + (not text.endswith(b"\n")) == rows:  # every line is a row: none has to be looked at
         return range(content.before + 1, content.before + 1 + rows)
     return [number for number, _ in number_rows(content)]

@@ -42,10 +42,7 @@ def open_run(
     """Open a run to be scored: a large file stays where it is, to be read in blocks; anything else is read at once.
 
     The options are those of `read_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
-    checks that every name in `columns` was used.
-
-    Raises:
-        InputError: as `read_run`; for a large file, when its blocks are read.
+    checks that every name in `columns` was used. Bad rows of a large file raise when its blocks are read.
     """
     columns = check_columns(columns)
     if isinstance(source, RunFile):
@@ -93,7 +90,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
 
 
 def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
-    """Tell whether a file is large TREC text; of a compressed one no more is unpacked than says so."""
+    """Tell whether a file is large TREC text; a compressed one is unpacked only until it is large."""
     if path.suffix.lower() in COMPRESSED and not compressed:
         return False
     with open_stream(path) as file:
@@ -129,7 +126,7 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     if isinstance(run, RunFile) and run.is_text:
         return _read_some_lines(run)
     if isinstance(run, RunFile):
-        _, first = next(table_blocks(run.path, RUN, rows=_ROWS, columns=run.columns))
+        _, first = next(table_blocks(run.path, rows=_ROWS, columns=run.columns))
         return first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
     return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)).cast(pl.String)
 

@@ -2,8 +2,7 @@
 
 from goodgain.dedup.candidates import SkippedPairs
 from goodgain.dedup.deduplication import Deduplication, deduplicate
-from goodgain.dedup.explanation import Explanation
-from goodgain.dedup.summary_and_agreement import Agreement, Summary
+from goodgain.dedup.reports import Agreement, Explanation, Summary
 from goodgain.dedup.urls import normalise_url
 
 __all__ = ["Agreement", "Deduplication", "Explanation", "SkippedPairs", "Summary", "deduplicate", "normalise_url"]

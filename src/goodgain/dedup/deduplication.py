@@ -13,7 +13,6 @@ from narwhals.typing import IntoFrame
 
 from goodgain.dedup.candidates import Policy, form_pairs, make_keys
 from goodgain.dedup.earlier_documents import add_earlier_rows, keep_earlier_documents
-from goodgain.dedup.explanation import Explanation, explain
 from goodgain.dedup.groups_and_names import group_records, name_documents
 from goodgain.dedup.records import (
     OF_RUNS,
@@ -26,12 +25,11 @@ from goodgain.dedup.records import (
     make_comparable,
     read_rows,
 )
-from goodgain.dedup.rules import RULE_NAMES, Verdicts, verify, verify_rows
-from goodgain.dedup.summary_and_agreement import Agreement, Summary, count_rules, score_agreement
+from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, score_agreement, summarise
+from goodgain.dedup.verification import RULE_NAMES, Verdicts, verify, verify_rows
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
-
-_ADDED_COLUMNS = ("document", "duplicate_of", "rule", "confidence")
+from goodgain.schema import DEDUPLICATED
 
 
 @dataclass(frozen=True)
@@ -106,17 +104,8 @@ def deduplicate(
     (['http://www.example.org/a/', 'http://www.example.org/a/'], [None, 'url'])
     """
     _check_options(policy, across, level, pairs_a_key)
-    try:
-        frame = nw.from_native(open_results(results))
-    except TypeError:
-        raise InputError(
-            f"the results are a {type(results).__name__}; give a data frame or the path of a file"
-        ) from None
-    frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
-    known = pl.Series([], dtype=pl.String)
-    whole = frame
-    if earlier is not None:
-        whole, known = add_earlier_rows(frame, earlier)
+    frame = _open_frame(results)
+    whole, known = (frame, pl.Series([], dtype=pl.String)) if earlier is None else add_earlier_rows(frame, earlier)
     trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
     rows, attributes = read_rows(whole, across)
     comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
@@ -131,28 +120,27 @@ def deduplicate(
         documents, bridges = keep_earlier_documents(documents, known, pairs, verdicts)
         documents = documents.with_columns(pl.col("row") - len(known))
     documents = _add_rules(documents, records, pairs, verdicts, policy)
-
     rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
     rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
-    rows = rows.join(documents.select("row", *_ADDED_COLUMNS), on="row", how="left", maintain_order="left")
-    same, different, undecided = count_rules(verdicts)
-    summary = Summary(
-        results=documents.height,
-        documents=documents.select("scope", "document").n_unique(),
-        duplicates=documents["duplicate_of"].count(),
-        records=records.frame.height,
-        pairs=pairs.height,
-        same=same,
-        different=different,
-        undecided=undecided,
-        refused=refused,
-        skipped=[*skipped, *mixed],
-        earlier=len(known),
-        bridges=bridges,
+    rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
+    skipped = [*skipped, *mixed]
+    summary = summarise(
+        documents, records, verdicts, refused=refused, skipped=skipped, earlier=len(known), bridges=bridges
     )
     _give_notices(summary)
-    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in _ADDED_COLUMNS]
+    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
     return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
+
+
+def _open_frame(results: Any) -> nw.DataFrame[Any]:
+    """Return results as a frame in memory, of the library that they are in; from a lazy one it is Polars."""
+    try:
+        frame = nw.from_native(open_results(results))
+    except TypeError:
+        raise InputError(
+            f"the results are a {type(results).__name__}; give a data frame or the path of a file"
+        ) from None
+    return frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
 
 
 def _give_notices(summary: Summary) -> None:
@@ -179,7 +167,7 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 
 
 def _mark_apart(records: Records, policy: Policy) -> Records:
-    """Mark the records whose rows are a document each although they are equal: they have a bare title, or nothing."""
+    """Mark the records whose equal rows are a document each: they have a title alone, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))["record"].to_numpy()
     same = verify(records, doubtful, doubtful, policy).same
     apart = pl.Series(doubtful[~same], dtype=pl.UInt32)

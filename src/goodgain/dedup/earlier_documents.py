@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.dedup.rules import Verdicts
+from goodgain.dedup.verification import Verdicts
 from goodgain.errors import InputError
 from goodgain.files.results import open_results
 

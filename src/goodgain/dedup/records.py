@@ -103,7 +103,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
         frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]
     given = frame.select(wanted).to_polars().with_row_index("row")
     if "iteration" in found and given.schema["iteration"].is_float():
-        # null stays: it means that there is no iteration; of NaN and inf the remainder is NaN, which is not 0
+        # null stays: the row has no iteration. NaN and infinity are found too: their remainder is NaN.
         broken = given.filter(((pl.col("iteration") % 1) == 0).not_())
         if broken.height:
             raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
@@ -230,7 +230,7 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
     """Collapse equal rows into one record."""
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
-    # Equal in all of these, two rows cannot be told apart. Sorted, records do not depend on the order of the rows.
+    # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
         rows.filter(pl.col("scope").is_not_null())
@@ -243,7 +243,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
         pl.len().alias("rows"),
         snippet_length=text_length(pl.col("snippet").first()),
     )
-    # Records with too little content to recognise them by: equal ones are not taken for one document.
+    # Vague records have too little content to recognise a document: equal ones are not one document.
     is_known = has_item_id(attributes, list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
     vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
     frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
@@ -262,9 +262,9 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return whether a doc_id was given to different documents, as by a search that numbers its results 1, 2, 3.
+    """Return whether different documents have one doc_id, as where each search numbers its results 1, 2, 3.
 
-    Their item ids, pages, or fields that a document has one of, are different. Such a doc_id is not evidence.
+    Their item ids, pages or distinguishing fields differ. Such a doc_id is not evidence.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
     named = pl.col("type").is_in(NAMED_BY_URL)

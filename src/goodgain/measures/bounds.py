@@ -1,7 +1,7 @@
 """How far results without a judgment could raise a value: the values with each of them at the largest label.
 
-Bounds exist for measures to which such a result is one of label 0, and whose value only rises with a label. The least that
-they could have is then the value itself.
+Bounds exist for measures that treat such a result as one of label 0, and whose value only rises with a label. Their lower
+bound is then the value itself.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def _raise_table(table: RankingTable, label: float) -> RankingTable:
 
 
 def tabulate_unjudged(judged: pl.DataFrame, retrieved: pl.DataFrame) -> pl.DataFrame:
-    """Return query and the columns of positions of the documents without a label: all places that are not taken.
+    """Return query and the columns of positions of the documents without a label: all places without a judged document.
 
-    In each column the places of a query ascend: a row is a document by one column only, as a measure uses one.
+    In each column the places of a query ascend. So a row is one document only within a column, and a measure uses only one.
 
     Args:
         judged: query, columns of positions, relevance: the documents with a label.
@@ -207,20 +207,15 @@ def _add_to_ranking(
     labels = named.select(query_id="at", doc_id="doc_id", relevance=pl.lit(label))
     names = [str(measure) for measure in measures]
     if named.is_empty():
-        return {name: pl.DataFrame(schema=_SCHEMA) for name in names}
+        schema = {"query_id": pl.String, "doc_id": pl.String, "added": pl.Float64}
+        return {name: pl.DataFrame(schema=schema) for name in names}
     query = pl.int_range(pl.len(), dtype=pl.UInt32)
     places = [name for name in ("k", *sorted(positions - {"k"})) if name in named.columns]
     rows = named.select(query.alias("query"), *places, relevance=pl.lit(label))
     retrieved = named.select(query.alias("query"), "NumRet")
-    values, base = (_score_table(measures, labels, RankingTable(some, retrieved)) for some in (rows, rows.clear()))
+    scores = [RankedScores(measures, number_judgments(labels)) for _ in range(2)]
+    for one, some in zip(scores, (rows, rows.clear()), strict=True):
+        one.add(RankingTable(some, retrieved))
+    values, base = (one.finish() for one in scores)
     documents = named.select(judgments.query_ids.gather(named.get_column("query")).alias("query_id"), "doc_id")
     return {name: documents.with_columns(added=values[name] - base[name]) for name in names}
-
-
-_SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "added": pl.Float64}
-
-
-def _score_table(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, table: RankingTable) -> pl.DataFrame:
-    scores = RankedScores(measures, number_judgments(labels))
-    scores.add(table)
-    return scores.finish()

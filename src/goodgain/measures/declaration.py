@@ -48,15 +48,15 @@ class Declaration:
             along the ledger.
         better: `up`, `down`, or None where neither is.
         bounds: least and greatest value, as text.
-        source: what defines the measure: a place in the guideline, a paper, or the host whose values these are.
-        family: the list of `goodgain measures` that has it. `good gain` and `counts` are computed from the ledger. Over one
-            ranking, ir_measures has the `classic` ones and lacks `ranked`; a `graded` one knows documents without a grade.
+        source: what defines the measure: a place in the guideline, a paper, or the tool whose values these are.
+        family: the list of `goodgain measures` that has it. `good gain` and `counts` are computed from the ledger, the others
+            from one ranking: `classic` ones ir_measures has too, `ranked` ones it lacks, `graded` ones know ungraded documents.
         own: its parameters; of a classic measure those that ir_measures lacks.
         example: a measure, and its value in the example of the help; only for measures with a class of their own.
         remark: what a user should know before comparing values.
-        from_labels: how documents without a label could change the value: `sum`, if the value is a sum over documents, each
-            of which adds more the higher its label (nothing, if the measure ignores labels); `highest`, if it is that of the
-            best document; None if the value could also fall, or depends on documents that were not retrieved.
+        from_labels: how documents without a label could change the value. `sum`: it is a sum over documents, and a higher
+            label never adds less. `highest`: it is the value of the best document. None: it could also fall, or depends on
+            documents that were not retrieved.
         at: the parameter that follows @.
         position: the function from the parameters to the column of positions that it uses, a name of `POSITIONS`.
         takes: tells whether parameters that are valid one by one can be computed together.
@@ -180,9 +180,8 @@ class DeclaredMeasure(ir_measures.Measure):
         declared = self.declaration
         if name not in self.SUPPORTED_PARAMS:
             if name == "cutoff":
-                at, whole = (
-                    ("@i", "all iterations of a query") if declared.is_over_ledger else ("@k", "the whole ranking")
-                )
+                of_ledger = declared.is_over_ledger
+                at, whole = ("@i", "all iterations of a query") if of_ledger else ("@k", "the whole ranking")
                 raise MeasureError(f"{declared.name} takes no {at}: it looks at {whole}; write {declared.usage}")
             takes = ", ".join(f"{known}=" for known in self.SUPPORTED_PARAMS)
             raise MeasureError(f"{declared.name} has no parameter {name!r}; it takes {takes or 'none'}")
@@ -235,10 +234,9 @@ class GoodGainMeasure(DeclaredMeasure):
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking, or a form of one, that no host has: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
+    """A measure over one ranking, or a form of one, that ir_measures lacks: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
 
-    The name by which providers of ir_measures know measures, `NAME`, is one that none of them has: a provider that saw
-    `nDCG` there would compute it without `ideal`.
+    Providers of ir_measures know measures by `NAME`. Here no provider knows it: one that saw `nDCG` would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
@@ -255,7 +253,7 @@ class RankedMeasure(DeclaredMeasure):
 
 
 class _MeanOfValues(ExactMean):
-    """The mean without NaN, which is what ir_measures gets for a query without a value; NaN where no query has one."""
+    """The mean without NaN, which stands for a query without a value; NaN where no query has one."""
 
     def add(self, value: float) -> None:
         if not math.isnan(value):
@@ -308,14 +306,15 @@ _QRELS = '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}'
 def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
     """Return what `help` shows of a measure: title, formula, what @ and good mean, bounds, an example, the source."""
     terms = []
-    if declared.at in supported and declared.at != "cutoff":
-        terms.append(f"@ is the {supported[declared.at].desc}.")
-    elif declared.at in supported and declared.is_over_ledger and supported[declared.at].required:
-        terms.append("@i names the iteration.")
-    elif declared.at in supported and declared.is_over_ledger:
-        terms.append("@i is a cutoff in iterations; without it the value is that of the last iteration of each query.")
-    elif declared.at in supported:
+    at = supported.get(declared.at)
+    if at is not None and declared.at != "cutoff":
+        terms.append(f"@ is the {at.desc}.")
+    elif at is not None and not declared.is_over_ledger:
         terms.append("@k is a cutoff in ranks.")
+    elif at is not None and at.required:
+        terms.append("@i names the iteration.")
+    elif at is not None:
+        terms.append("@i is a cutoff in iterations; without it the value is that of the last iteration of each query.")
     if "rel" in supported and declared.is_over_ledger:
         terms.append(f"A document is good if its label is at least rel ({DEFAULT_REL} unless given).")
     elif "rel" in supported:
@@ -328,19 +327,12 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     example = []
     if declared.example is not None:
         name, value = declared.example
-        imported = ["import goodgain, polars"] if declared.is_over_ledger else ["import goodgain"]
         lines = [
-            *imported,
-            f"run = {_RUNS[declared.is_over_ledger]}",
-            f'goodgain.evaluate({_QRELS}, run, "{name}").mean()',
+            f">>> import goodgain{', polars' if declared.is_over_ledger else ''}",
+            f">>> run = {_RUNS[declared.is_over_ledger]}",
+            f'>>> goodgain.evaluate({_QRELS}, run, "{name}").mean()',
+            repr({name: value}),
         ]
-        example = ["\n".join([*(f">>> {line}" for line in lines), repr({name: value})])]
-    paragraphs = [
-        f"{declared.title}.",
-        f"{declared.definition}.",
-        *terms,
-        *remark,
-        *example,
-        f"Source: {declared.source}.",
-    ]
-    return "\n\n".join(paragraphs)
+        example = ["\n".join(lines)]
+    begin = [f"{declared.title}.", f"{declared.definition}."]
+    return "\n\n".join([*begin, *terms, *remark, *example, f"Source: {declared.source}."])

@@ -34,10 +34,8 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = _number_queries(*counts[rel][:2])
         for cutoff in {measure.cutoff for measure in group}:
-            values = _compute_at_cutoff(
-                ledger, pools, [measure for measure in group if measure.cutoff == cutoff], cutoff
-            )
-            columns |= {column.name: column for column in values.get_columns()}
+            some = [measure for measure in group if measure.cutoff == cutoff]
+            columns |= {column.name: column for column in _compute_at_cutoff(ledger, pools, some, cutoff)}
     query_ids = next(iter(counts.values())).pools.get_column("query_id")
     return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 
@@ -104,8 +102,8 @@ def _group_by_threshold(
 def _number_queries(ledger: pl.DataFrame, pools: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return ledger and pools with queries numbered by position: joins and group-bys on numbers are faster.
 
-    The ledger is sorted by these numbers, so that Polars knows that it is: it adds up the rows of a query in one way where
-    it knows, and in another where it does not, and the last digit of a sum would change with the order of the queries.
+    The ledger is sorted by these numbers to let Polars know it: it adds up rows that it knows to be sorted in another way, and
+    the last digit of a sum would change with the order of the queries.
     """
     numbered = pools.with_row_index("query")
     numbers = numbered.select("query_id", "query", "N")
@@ -138,8 +136,7 @@ def _name_value(measure: GoodGainMeasure, value: pl.Expr) -> pl.Expr:
     return value.cast(pl.Float64).alias(str(measure))
 
 
-#: Rows of the ledger that are scored together. Each call has a fixed cost, so that scoring every small
-#: batch by itself is slow; more rows at once need more memory.
+#: Rows of the ledger that are scored together: each call has a fixed cost, and more rows need more memory.
 _ROWS = 2**18
 
 
@@ -175,12 +172,9 @@ class BatchScores:
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
         """Return query_id (of the qrels, sorted) with a column for each measure, and the coverage of run and qrels."""
         # The judged queries that no batch had are scored last, on empty ledgers.
-        scored_before = pl.concat(
-            [self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)]
-        )
-        self._score(
-            self._take_tallies(), self.pools.join(scored_before, on="query_id", how="anti", maintain_order="left")
-        )
+        scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
+        rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")
+        self._score(self._take_tallies(), rest)
         return pl.concat(self._values).sort("query_id"), combine_coverages(self._coverages)
 
     def _take_tallies(self) -> pl.DataFrame:

@@ -126,8 +126,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     the threshold of good-gain measures that name none: the smallest good label.
 
     Raises:
-        MeasureError: a name or parameter is unknown, a value cannot be taken, or there is no measure at all. All that
-            cannot be taken is told in one error.
+        MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all of them.
 
     >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
@@ -207,7 +206,11 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
                 f"{name!r}: the parameter {known.AT_PARAM} is given twice, by name and after @; write it once"
             )
         params[known.AT_PARAM] = cutoff
-    return _finish(_apply_parameters(known, params, name), complete=complete, rel=rel)
+    try:
+        made: ir_measures.Measure = known(**params)
+    except TypeError as error:
+        raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
+    return _finish(made, complete=complete, rel=rel)
 
 
 def _refuse_names_of_other_tools(name: str) -> None:
@@ -224,17 +227,14 @@ def _refuse_names_of_other_tools(name: str) -> None:
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
-    """Return every name that can be written, with its measure.
-
-    Ours come last, and so win: another package may have registered a measure of the same name with ir_measures.
-    """
+    """Return every name that can be written, with its measure; ours replace those that other packages registered."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
     ours = {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
     return {**registry, **ours, **MEASURES}
 
 
 def _find_measure(name: str, rest: str) -> ir_measures.Measure:
-    """Return the measure of a bare name; `rest` is what follows the name, for messages."""
+    """Return the measure of a bare name; messages show `rest`, the text after it."""
     known = _known_names()
     meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     if len({id(known[other]) for other in meant}) == 1:
@@ -262,18 +262,10 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
     raise MeasureError(f"{name} is not a measure; {hint}")
 
 
-def _apply_parameters(known: ir_measures.Measure, params: dict[str, Any], name: str) -> ir_measures.Measure:
-    try:
-        made: ir_measures.Measure = known(**params)
-    except TypeError as error:
-        raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
-    return made
-
-
 def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the form of a measure that has one name: whole numbers as fractions where ir_measures wants these.
+    """Return the one form of a measure: whole numbers become floats where ir_measures declares floats.
 
-    A measure of ir_measures that was given a parameter of ours becomes ours: `ir_measures.nDCG(ideal="ranking")`.
+    A measure of ir_measures with a parameter of ours becomes ours: `ir_measures.nDCG(ideal="ranking")`.
     """
     if isinstance(measure, GoodGainMeasure):
         return measure
@@ -294,15 +286,11 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
     made = _simplify(measure)
     if rel is not None and isinstance(made, GoodGainMeasure) and made.declaration.uses_rel and "rel" not in made.params:
         made = made(rel=rel)
-    return _check_measure(made) if complete else made
-
-
-def _check_measure(measure: ir_measures.Measure) -> ir_measures.Measure:
-    if isinstance(measure, (GoodGainMeasure, RankedMeasure)):
-        measure.validate_params()
-    elif not is_computed_here(measure):  # the ranking table takes more than providers: any rel, for one
-        check_parameters(measure, {} if find_declaration(measure) is None else COMPUTED_RULES)
-    return measure
+    if complete and isinstance(made, (GoodGainMeasure, RankedMeasure)):
+        made.validate_params()
+    elif complete and not is_computed_here(made):  # the ranking table takes more than providers: any rel, for one
+        check_parameters(made, {} if find_declaration(made) is None else COMPUTED_RULES)
+    return made
 
 
 def _split(text: str) -> list[str]:

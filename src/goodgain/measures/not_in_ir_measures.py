@@ -2,8 +2,8 @@
 
 Unlike the classic ones they have a value for every query of the qrels: a query that the run lacks has an empty ranking.
 
-To most of them a document without a grade is one of label 0. The graded ones, at the end, leave it out (GradedP) or count
-nothing for it, and a query of whose first k documents none has a grade has no value (null). Any label is a grade, also one
+To most of them a document without a grade has the label 0. The graded ones, at the end, leave it out (GradedP) or count
+nothing for it; a query has no value (null) if none of its first k documents has a grade. Any label is a grade, also one
 below 0.
 """
 
@@ -33,7 +33,7 @@ IDEAL = ParamInfo(
     desc="whose labels the ideal has: of all judged documents, or of the whole ranking",
 )
 
-#: A recall is taken for the fraction with at most this denominator that is nearest to it, so that 0.07 is 7/100.
+#: A recall is the nearest fraction with at most this denominator: 0.07 is 7/100.
 _FINEST = 10**6
 
 
@@ -62,11 +62,6 @@ def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:
     reached = ranks.relevant_so_far * recall.denominator >= ranks.num_rel * recall.numerator
     precision = ranks.relevant * ranks.relevant_so_far / ranks.k
     return ranks.highest(nw.when(reached).then(precision).otherwise(nw.lit(0.0)))
-
-
-def _average_eleven_points(ranks: Ranks) -> nw.Expr:
-    points = [_interpolate(ranks, Fraction(tenths, 10)) for tenths in range(11)]
-    return divide_rows(nw.sum_horizontal(*points), len(points))
 
 
 def _count_reachable(ranks: Ranks) -> nw.Expr:
@@ -132,7 +127,7 @@ ElevenPointAP = _declare(
     "ElevenPointAP",
     "Eleven-point Interpolated Average Precision",
     "mean over r = 0, .1 ... 1 of the highest precision at any rank whose recall is at least r; 0 where none is",
-    _average_eleven_points,
+    lambda ranks: divide_rows(nw.sum_horizontal(*(_interpolate(ranks, Fraction(i, 10)) for i in range(11))), 11),
     example=("ElevenPointAP", 0.5454545454545454),
     source="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 8.4",
     own={"rel": _REL},

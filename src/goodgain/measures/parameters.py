@@ -47,11 +47,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
 
 
-def _is_computed_gain(label: Any, gain: Any) -> bool:
-    """Return whether a label may have this gain; a gain below 0 has no meaning in DCG, which counts it as 0."""
-    return _is_number(label) and _is_number(gain) and gain >= 0
-
-
 #: Parameter -> its rule where a value is computed from a ranking here; one that is not listed must have its default.
 COMPUTED_RULES: dict[str, Rule] = {
     "cutoff": Rule("a whole number from 1", lambda value: type(value) is int and 1 <= value < _LAST),
@@ -59,7 +54,10 @@ COMPUTED_RULES: dict[str, Rule] = {
     "judged_only": Rule("True or False", lambda value: isinstance(value, bool)),
     "gains": Rule(
         "a dict of labels to gains from 0, such as {1: 1, 2: 3}",
-        lambda value: isinstance(value, dict) and all(_is_computed_gain(*pair) for pair in value.items()),
+        lambda value: (
+            isinstance(value, dict)
+            and all(_is_number(label) and _is_number(gain) and gain >= 0 for label, gain in value.items())
+        ),
     ),
     "p": Rule("a number from 0 up to, but not, 1", lambda value: _is_number(value) and 0 <= value < 1),
     "beta": Rule("a number from 0 to 10^150", lambda value: _is_number(value) and 0 <= value <= _MOST_BETA),

@@ -16,13 +16,7 @@ from goodgain.measures.names import find_declaration
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.terms import Ranks, Sums
 from goodgain.ranking.engines import collect, move_to_engine
-from goodgain.ranking.ranking_table import (
-    Judgments,
-    RankingTable,
-    name_relevant,
-    number_judgments,
-    tabulate_ranking,
-)
+from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevant, number_judgments, tabulate_ranking
 
 _Gains = tuple[tuple[float, float], ...]
 
@@ -109,7 +103,7 @@ class RankedScores:
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
-        # Step after step: a plan takes a sixth less time, but keeps no order of rows, so that sums differ in the last digit.
+        # Not lazily: a lazy plan saves a sixth of the time, but has no fixed order of rows, and sums differ in the last digit.
         rows, judged = (nw.from_native(frame, eager_only=True) for frame in (table.rows, self._judged))
         self._sums.append(self.plan.sum_rows(rows, judged).to_native())
         self._retrieved.append(table.retrieved)
@@ -150,10 +144,7 @@ def score_ranking(
 
     Returns:
         query_id (sorted), and a Float64 column for each measure by its name. A query that the ranking lacks has 0 in
-        classic measures, as in ir_measures, and the value of an empty ranking in those that no host has.
-
-    Raises:
-        MeasureError: labels are too large to be added up.
+        classic measures, as in ir_measures, and the value of an empty ranking in all others.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})

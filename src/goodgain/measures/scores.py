@@ -75,7 +75,7 @@ class Scores:
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """query_id, measure, value: ours for every query of the qrels, a host's for the host's own set.
+        """query_id, measure, value, for every query of the qrels.
 
         With bounds also least and most: the value with every unjudged result at 0, and at the largest label of the qrels;
         null for a measure without bounds.
@@ -83,9 +83,8 @@ class Scores:
         A value is null where it is not finite, as a function of the user's may give one, and where a Graded measure
         has none, because no document at ranks <= k has a grade.
         """
-        position = pl.col("measure").replace_strict(
-            {name: k for k, name in enumerate(self.means)}, return_dtype=pl.Int64
-        )
+        names = {name: k for k, name in enumerate(self.means)}
+        position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
         values = pl.concat([_unpivot(self._ours), self._classic]).sort("query_id", position)
         if self._raised is None:
             return values
@@ -133,7 +132,7 @@ class Scores:
         """Return measure by name -> value over all queries; None where `means` has None.
 
         Args:
-            how: `arithmetic` (for a host's own measure, and for counts, by the host's own rule), or `geometric`: the
+            how: `arithmetic` (for counts, and for what a provider computes, the rule of ir_measures), or `geometric`: the
                 exponential of the mean logarithm of the queries' values, each at least 1e-5, which is trec_eval's
                 gm_map for AP. It weighs a gain from .05 to .10 as much as one from .4 to .8.
 

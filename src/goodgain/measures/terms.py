@@ -25,8 +25,8 @@ _Expr = TypeVar("_Expr", pl.Expr, nw.Expr)
 def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
     """Return a / b, row by row, with the digits of Python's a / b; a must be finite.
 
-    Polars multiplies by 1 / b, and rounds twice, where it knows that b is one number for several rows. It never knows that
-    of a * 0 + b.
+    Where Polars knows that b is one number for all rows it multiplies by 1 / b, and rounds twice. It cannot know it of
+    a * 0 + b.
     """
     return a / (a * 0 + b)
 
@@ -82,7 +82,7 @@ class _AlongLedger:
 
 @dataclass
 class _AtCutoff:
-    """Sums over iterations 1..i as aggregates, whose columns are collected in `sums`: a value for each query."""
+    """Sums over iterations 1..i as aggregates: a value for each query. `sums` collects their columns."""
 
     parameters: Mapping[str, Any]
     sums: dict[str, pl.Expr] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class _AtCutoff:
         return self._add_column(x.max())
 
     def _add_column(self, x: pl.Expr) -> pl.Expr:
-        name = x.meta.serialize().hex()  # so measures that need the same sum have one column for it
+        name = x.meta.serialize().hex()  # measures that need the same sum share its column
         self.sums[name] = x
         return pl.col(name)
 

@@ -61,29 +61,14 @@ class ProviderScores:
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
 
     def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        """Add the labels and the ranking of some queries, and ask the providers for their values.
-
-        Args:
-            labels: query_id, doc_id, relevance, iteration, as `QrelsByQuery` gives them.
-            ranking: query_id, doc_id, score.
-
-        Raises:
-            MeasureError: no provider computes a measure, or none takes these labels or query ids.
-        """
+        """Add the labels (as `QrelsByQuery` gives them) and the ranking of some queries, and ask for their values."""
         if self._at_once:
             self._waiting.append((labels, ranking.select(Run.columns)))
         elif not labels.is_empty():
             self._ask(labels, ranking)
 
     def finish(self, rest: pl.DataFrame) -> ProvidedValues:
-        """Return the values of the run.
-
-        Args:
-            rest: the labels of the queries that the run lacks.
-
-        Raises:
-            MeasureError: as `add`.
-        """
+        """Return the values of the run; `rest` are the labels of the queries that it lacks."""
         if self._at_once:
             labels, rankings = zip(*self._waiting, strict=True)
             self._ask(pl.concat([*labels, rest]), pl.concat(rankings))

@@ -1,0 +1,211 @@
+"""What a deduplication found: its numbers, its agreement with given groups, and why results are one document or two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from goodgain.dedup.candidates import Policy, SkippedPairs
+from goodgain.dedup.records import Records
+from goodgain.dedup.verification import RULE_NAMES, RULES, UNDECIDED, Verdicts, split_by_type, verify_rows
+from goodgain.errors import InputError
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The numbers of results and documents, and of the pairs that each rule decided.
+
+    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts those that no
+    rule decided, which are kept apart. `refused` counts joins that would have put two records proven different into
+    one group; `skipped` lists the pairs that the bound on one key left uncompared. Documents are counted by query.
+    `earlier` counts the results that had their documents already, and `bridges` where these and the new results disagree:
+    new results that are the same as results of two earlier documents, and earlier documents that proved to be several.
+    """
+
+    results: int
+    documents: int
+    duplicates: int
+    records: int
+    pairs: int
+    same: Mapping[str, int]
+    different: Mapping[str, int]
+    undecided: int
+    refused: int
+    skipped: Sequence[SkippedPairs]
+    earlier: int = 0
+    bridges: int = 0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.results:,} results, {self.documents:,} documents, {self.duplicates:,} repeats within a run",
+            f"{self.records:,} different records, {self.pairs:,} pairs compared: {sum(self.same.values()):,} the same, "
+            f"{sum(self.different.values()):,} different, {self.undecided:,} undecided (kept apart)",
+        ]
+        lines += [f"  same by {name}: {count:,}" for name, count in self.same.items()]
+        lines += [f"  different by {name}: {count:,}" for name, count in self.different.items()]
+        if self.refused:
+            lines.append(f"{self.refused:,} joins refused: they would have put two proven different into one document")
+        lines += [str(pairs) for pairs in self.skipped]
+        if self.earlier:
+            lines.append(
+                f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"
+            )
+        return "\n".join(lines)
+
+
+def summarise(
+    documents: pl.DataFrame, records: Records, verdicts: Verdicts, *, refused: int, skipped: Sequence[SkippedPairs],
+    earlier: int, bridges: int,
+) -> Summary:  # fmt: skip
+    """Return the numbers of a deduplication from its rows with their documents, its records, and the verdicts on its pairs."""
+    same, other = (np.bincount(verdicts.rule[of], minlength=UNDECIDED + 1) for of in (verdicts.same, ~verdicts.same))
+    by_name = [{rule.name: int(n) for rule, n in zip(RULES, counts, strict=False) if n} for counts in (same, other)]
+    return Summary(
+        results=documents.height,
+        documents=documents.select("scope", "document").n_unique(),
+        duplicates=documents["duplicate_of"].count(),
+        records=records.frame.height,
+        pairs=len(verdicts.rule),
+        same=by_name[0],
+        different=by_name[1],
+        undecided=int(other[UNDECIDED]),
+        refused=refused,
+        skipped=skipped,
+        earlier=earlier,
+        bridges=bridges,
+    )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
+
+    Pairwise: the share of the pairs joined that belong together (precision), and of those that belong together that
+    are joined (recall). B-cubed: these shares within the group of each result, averaged over the results. A share of
+    nothing is 1.
+
+    Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    bcubed_precision: float
+    bcubed_recall: float
+    bcubed_f1: float
+    results: int
+
+
+def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
+    """Compare the `document` of each row with its group in `gold`, within its scope."""
+    groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
+    if len(groups) != rows.height:
+        raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
+    counted = rows.select("scope", "document", gold=groups).drop_nulls()
+    joined, related, right = (_count_pairs(counted, names) for names in (["document"], ["gold"], ["document", "gold"]))
+    pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
+    results = counted.height
+    # Summed over results, not over groups: in their order, and exactly.
+    both, found, given = (pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"]))
+    shares = counted.select(precision=both / found, recall=both / given)
+    bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))
+    return Agreement(*pairwise, *bcubed, results)
+
+
+def _count_pairs(rows: pl.DataFrame, names: list[str]) -> float:
+    size = pl.col("len").cast(pl.Float64)
+    return float(rows.group_by("scope", *names).len().select((size * (size - 1) / 2).sum()).item())
+
+
+def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
+    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+#: A document with many results has millions of pairs; nobody reads more than these.
+_MAX_PAIRS = 10_000
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The results of a document, and the verdict on each pair of them.
+
+    `results`: row, query_id, system, document. `pairs`: query_id, row and other_row, same, rule, confidence, type (the
+    row of the table of types that was used), agreed and differed (names of fields). A pair of one document that is not
+    `same` by itself was joined through other results. `left_out` counts the pairs beyond the 10,000 shown.
+    """
+
+    document: str
+    other: str | None
+    results: pl.DataFrame
+    pairs: pl.DataFrame
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        head = f"{self.document}: {self.results.height:,} results"
+        if self.other is not None:
+            head = f"{self.document} and {self.other}"
+        lines = [head]
+        for pair in self.pairs.iter_rows(named=True):
+            verdict = f"same ({pair['confidence']:g})" if pair["same"] else "different"
+            if not pair["same"] and self.other is None:
+                verdict += ", joined by way of others"
+            lines.append(
+                f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict} "
+                f"by {pair['rule']}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
+                f"differed: {', '.join(pair['differed']) or 'nothing'}"
+            )
+        if self.left_out:
+            lines.append(f"  and {self.left_out:,} further pairs")
+        return "\n".join(lines)
+
+
+def explain(
+    rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
+) -> Explanation:
+    """Compare the results of a document again with each other, or with those of another document."""
+    if query_id is not None:
+        rows = rows.filter(pl.col("query_id") == query_id)
+    first = _select_results(rows, document, query_id)
+    second = _select_results(rows, other, query_id) if other is not None else first
+    pairs = first.join(second, on="scope", suffix="_b")
+    if other is None:
+        pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
+    pairs = pairs.sort("row", "row_b")
+    shown = pairs.head(_MAX_PAIRS)
+    results = (first if other is None else pl.concat([first, second])).select("row", "query_id", "system", "document")
+    return Explanation(document, other, results, _explain_pairs(shown, records, policy), pairs.height - shown.height)
+
+
+def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
+    found = rows.filter(pl.col("document") == document)
+    if found.is_empty():
+        where = f" in query {query_id}" if query_id is not None else ""
+        raise InputError(f"There is no document {document!r}{where}: take a name from the column document.")
+    return found
+
+
+def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
+    left, right = pairs["record"].to_numpy(), pairs["record_b"].to_numpy()
+    verdicts = verify_rows(records, left, right, policy)
+    types = np.full(len(left), "incompatible", dtype=np.object_)
+    fields: tuple[list[list[str]], list[list[str]]] = ([[] for _ in left], [[] for _ in left])  # agreed, differed
+    for places, evidence in split_by_type(records, left, right):
+        kind = evidence.kind
+        for name in dict.fromkeys(("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")):
+            for names, mask in zip(fields, evidence.compare(name), strict=True):
+                for place in places[mask].tolist():
+                    names[place].append(name)
+        if evidence.compatible:
+            types[places] = kind.name
+    return pairs.select("query_id", "row", other_row="row_b").with_columns(
+        same=pl.Series(verdicts.same),
+        rule=pl.Series([RULE_NAMES[place] for place in verdicts.rule.tolist()], dtype=pl.String),
+        confidence=pl.Series(verdicts.confidence),
+        type=pl.Series(types.tolist(), dtype=pl.String),
+        agreed=pl.Series(fields[0], dtype=pl.List(pl.String)),
+        differed=pl.Series(fields[1], dtype=pl.List(pl.String)),
+    )
