@@ -178,3 +178,11 @@ def test_swapped_and_misplaced_files_are_named_with_the_remedy() -> None:
     misplaced = run_command("evaluate", QRELS, LATE, QUICK, "CG").stderr
     assert "is a file where measures stand; give measures with -m to score several runs" in misplaced
     assert "did you mean nDCG?" in run_command("evaluate", QRELS, LATE, "nDGC@10").stderr
+
+
+def test_convert_makes_the_folder_of_runs_named_by_their_systems(tmp_path: Path) -> None:
+    log = ROOT / "tests" / "traces" / "fixtures" / "jsonl" / "story.jsonl"
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes(log.read_bytes())
+    goodgain("convert", "old=a.jsonl", "new=b.jsonl", "-o", "runs/{system}.run", cwd=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["new.run", "old.run"]

@@ -233,6 +233,7 @@ class OutputWriter:
             if path in self.runs.values():
                 raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
             self._outputs.add(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path
             self._appends[label] = self._stack.enter_context(append_rows(path))
         return self._appends[label]
