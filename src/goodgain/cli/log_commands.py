@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.notices import find_options, name_options
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError
 
@@ -103,7 +104,7 @@ def convert(
             progress=progress,
             **options,
         )
-    shared.say(conversion.summary)
+    shared.say(name_options(conversion.summary, find_options(click.get_current_context().command)))
 
 
 def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
