@@ -31,13 +31,7 @@ def read_json_lines(
 ) -> ReadTable:
     """Read the columns of a file value by value: a reader that infers types would turn an id 7 among texts into null.
 
-    Args:
-        content: the lines of the file.
-        path: the file.
-        types: the columns, each with its Polars type.
-        find: tells which keys of an object are read, and the name of the column of each.
-        required: the columns that every line must have.
-        errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
+    The arguments are those of `read_table`.
     """
     bad = BadLines(str(path), content, errors)
     rows = ObjectRows(types, bad.refuse)

@@ -1,7 +1,7 @@
 """Opening files: what a name says that a file holds, and its bytes, decompressed: as a stream, or all at once.
 
-All raise `InputError` with the name of the file: it cannot be read, became shorter meanwhile, has a line that is too long,
-or its compressed data are damaged, end too early, or unpack to over 64 MiB and over 100 times their size.
+All raise `InputError` with the name of the file: it cannot be read, became shorter meanwhile, has a line that is too long, or
+its compressed data are damaged, truncated, or unpack to over 64 MiB and over 100 times their size.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
 _BUFFER = 256 << 10
-#: Compressed bytes that are unpacked at a time, at most and at least. Four of them can stand for 128 KiB: fewer are taken
-#: where a piece unpacks to more than `_PIECE`, so that pieces of a hostile file stay small too.
+#: Compressed bytes that are unpacked at a time, at most and at least. Four of them can unpack to 128 KiB: where a piece
+#: unpacks to more than `_PIECE`, the next is smaller. So pieces of a malicious file stay small too.
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
 #: Compressed data may unpack to this many bytes, or to this many times their own size.
 _UNPACKED, _TIMES = 64 << 20, 100
 #: Bytes of a stream that are read at a time, where all of it is wanted.
 _AT_ONCE = 1 << 20
-#: Bytes of the longest line that is read of a table: two ids of 1 MB and more. A longer one is hostile, or not a table.
+#: Bytes of the longest line of a table: room for two ids of 1 MB and more. A longer one is malicious, or not a table.
 LONGEST_LINE = 64 << 20
 
 
@@ -150,7 +150,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a file that is `gz` or `zst`, which are read no further than a bomb would go."""
+    """Open the decompressed bytes of a file that is `gz` or `zst`, up to the limits against decompression bombs."""
     content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
     with content, BufferedReader(_Pieces(_read_bounded(content, path, file_size(file))), _BUFFER) as bounded:
         yield bounded
@@ -193,7 +193,7 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _read_bounded(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield decompressed bytes: 64 MiB, or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
+    """Yield decompressed bytes, at most 64 MiB or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     while piece := content.read(_BUFFER):
@@ -233,8 +233,7 @@ class _Pieces(RawIOBase):
 class ZstdReader(_Pieces):
     """The decompressed bytes of Zstandard frames.
 
-    zstandard's own reader ends without an error where the data end in the middle of a frame, and a run that was cut off
-    would be scored as if it were whole.
+    zstandard's own reader ends without an error in the middle of a frame: a truncated run would be scored as a whole one.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -330,7 +329,7 @@ def _read_whole(path: Path, longest_line: int | None, most: int | None) -> bytes
 
 
 def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
-    """Read a stream whose size is not known to its end, so that what is refused does not fill the memory before."""
+    """Read a stream of unknown size piece by piece: what is refused must not fill the memory before."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
@@ -352,7 +351,7 @@ def check_line(before: int, piece: bytes, path: Path, longest: int = LONGEST_LIN
 
 
 def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
-    """Check that no line is too long: before a reader puts it together, which takes several times its size."""
+    """Check that no line is too long before a reader puts it together, which takes several times its size."""
     start = 0
     while len(data) - start > longest:
         end = data.rfind(b"\n", start, start + longest + 1)
