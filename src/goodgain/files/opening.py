@@ -292,77 +292,60 @@ class Content(NamedTuple):
             start = end
 
 
+def read_bytes(path: Path) -> Content:
+    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes), without its byte order mark."""
+    return Content(_read_whole(path, has_lines=False).removeprefix(BOM))
+
+
 def read_lines(path: Path) -> Content:
-    """Read a file of lines as `read_bytes` does."""
-    return read_bytes(path, longest_line=LONGEST_LINE)
+    """Read a file of lines as `read_bytes` does, none of them too long."""
+    return Content(_read_whole(path, has_lines=True).removeprefix(BOM))
 
 
-def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None = None) -> Content:
-    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes), without its byte order mark.
-
-    The bytes are copied, not mapped: a mapped file that another program cuts short ends the process.
-    """
-    return Content(_read_whole(path, longest_line, most).removeprefix(BOM))
-
-
-def _read_whole(path: Path, longest_line: int | None, most: int | None) -> bytes:
+def _read_whole(path: Path, *, has_lines: bool) -> bytes:
+    """Copy a file into memory; a mapped file that another program truncates would end the process."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(4))
         if kind is not None:
             with unpack(file, kind, path) as stream:
-                return _read_pieces(stream, path, longest_line, most)
+                return _read_pieces(stream, path, has_lines=has_lines)
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
         size = file_size(file)
         if size is None:  # a pipe, or a device that may never end
-            return _read_pieces(file, path, longest_line, most)
-        if most is not None and size > most:
-            raise _too_large(path, most)
+            return _read_pieces(file, path, has_lines=has_lines)
         data = file.read()
         if len(data) < size:
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
-    if longest_line is not None:
-        check_lines(data, path, longest_line)
+    start = 0
+    while has_lines and len(data) - start > LONGEST_LINE:
+        start = data.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1
+        if not start:
+            raise _too_long(path)
     return data
 
 
-def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
-    """Read a stream of unknown size piece by piece: what is refused must not fill the memory before."""
+def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
+    """Read a stream of unknown size piece by piece: a line that is refused must not fill the memory before."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
-        if most is not None and content.tell() + len(piece) > most:
-            raise _too_large(path, most)
         content.write(piece)
-        if longest_line is not None:
-            in_line = check_line(in_line, piece, path, longest_line)
+        if has_lines:
+            in_line = check_line(in_line, piece, path)
     return content.getvalue()
 
 
-def check_line(before: int, piece: bytes, path: Path, longest: int = LONGEST_LINE) -> int:
+def check_line(before: int, piece: bytes, path: Path) -> int:
     """Check the last line of a piece, `before` bytes of which were in earlier pieces; return how many it has so far."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
-    if size > longest:
-        raise _too_long(path, longest)
+    if size > LONGEST_LINE:
+        raise _too_long(path)
     return size
 
 
-def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
-    """Check that no line is too long before a reader puts it together, which takes several times its size."""
-    start = 0
-    while len(data) - start > longest:
-        end = data.rfind(b"\n", start, start + longest + 1)
-        if end < 0:
-            raise _too_long(path, longest)
-        start = end + 1
-
-
-def _too_large(path: Path, most: int) -> InputError:
-    return InputError(f"{path}: is larger than {most >> 30} GiB in one piece; write JSON Lines, one trace a line")
-
-
-def _too_long(path: Path, longest: int) -> InputError:
-    return InputError(f"{path}: has a line of more than {longest >> 20} MiB; write one row a line")
+def _too_long(path: Path) -> InputError:
+    return InputError(f"{path}: has a line of more than {LONGEST_LINE >> 20} MiB; write one row a line")
