@@ -104,7 +104,7 @@ def convert(
             progress=progress,
             **options,
         )
-    shared.say(name_options(conversion.summary, find_options(click.get_current_context().command)))
+    shared.say(name_options(str(conversion.summary), find_options(click.get_current_context().command)))
 
 
 def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:

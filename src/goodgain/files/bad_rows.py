@@ -119,8 +119,8 @@ class ReadTable(NamedTuple):
     names: list[str]
 
 
-#: What can be wrong with a row: the expression that finds such rows, and the words that follow the place of one, in which
-#: `{column}` stands for its value.
+#: What can be wrong with a row: the expression that finds such rows, and the words after the place of one, with `{column}`
+#: for its value.
 Problem = tuple[nw.Expr, str]
 
 
@@ -136,12 +136,7 @@ def check_errors_option(errors: str) -> None:
 
 
 def check_rows(
-    frame: Frame,
-    rows: RowSource,
-    problems: Sequence[Problem],
-    *,
-    errors: str | None = None,
-    show: bool = True,
+    frame: Frame, rows: RowSource, problems: Sequence[Problem], *, errors: str | None = None, show: bool = True
 ) -> tuple[Any, RowSource]:
     """Check the rows of a table, in memory or lazy.
 
@@ -157,13 +152,14 @@ def check_rows(
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
-        first = _collect(frame.filter(wrong).head(1))
+        bad_frame = frame.filter(wrong)
+        first = _collect(bad_frame.head(1))
         if not len(first):
             return frame, rows
         bad = f"{quote(str(first.rows(named=True)[0]))} {_describe(first, problems)}"
         if errors != "skip":
             raise InputError(f"{rows.label}: a row {bad}; correct it{name_alternative(errors)}")
-        count = _collect(frame.filter(wrong).select(nw.len())).item()
+        count = _collect(bad_frame.select(nw.len())).item()
         notice(f"{rows.label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {bad}")
         return frame.filter(~wrong), rows
     unit = "row" if isinstance(rows, FrameRows) else "line"
@@ -189,11 +185,9 @@ def check_rows(
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
     """Collect a few rows; Polars' streaming engine finds them without the whole frame in memory."""
     native = frame.to_native()
-    return (
-        nw.from_native(native.collect(engine="streaming"))
-        if isinstance(native, pl.LazyFrame)
-        else frame.collect("polars")
-    )
+    if isinstance(native, pl.LazyFrame):
+        return nw.from_native(native.collect(engine="streaming"))
+    return frame.collect("polars")
 
 
 def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:

@@ -143,7 +143,7 @@ def _find_ragged(text: bytes, separator: str, width: int) -> Iterator[tuple[int,
 def pick_columns(
     cells: Cells, separator: str, path: Path, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None
 ) -> ReadTable:
-    """Return the columns of a CSV or TSV file whose values were read; the arguments are those of `read_table`."""
+    """Return the columns of a table from the cells of a CSV or TSV file; the other arguments are those of `read_table`."""
     names = cells.names
     found = find(names)
     for name in found:

@@ -53,15 +53,7 @@ def read_json_lines(
 ) -> ReadTable:
     """Read the columns of a file value by value: a reader that infers types would turn an id 7 among texts into null.
 
-    The file has an object a line, or one array of objects, which errors count as lines.
-
-    Args:
-        content: the lines of the file.
-        path: the file.
-        types: the columns, each with its Polars type.
-        find: tells which keys of an object are read, and the name of the column of each.
-        required: the columns that every line must have.
-        errors: `raise`, or `skip` to leave out bad lines with a notice; None where the caller has no such option.
+    The file has an object a line, or one array of objects, which errors count as lines. The arguments are those of `read_table`.
     """
     label = str(path)
     if content.data.lstrip().startswith(b"["):

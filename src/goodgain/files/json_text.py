@@ -10,8 +10,8 @@ import orjson
 
 #: More values in a row than this are not read: the text is hostile, or is not a tool's output.
 _MAX_VALUES = 100_000
-#: Characters of a text that is large; bytes that a value takes in memory; bytes that the values of any text may take,
-#: and beyond them a multiple of its length.
+#: Characters of a large text; bytes of a value in memory; bytes that the values of any text may take, beside a multiple of its
+#: length.
 _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
 
 #: A whole number that may be beyond 64 bits: orjson would make it a float.
@@ -27,7 +27,7 @@ def loads(text: str | bytes | memoryview) -> Any:
 
     Raises:
         NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate (half a character), or is large and
-            has values for so much memory as no log has.
+            its values would need more memory than those of any log.
     """
     if len(text) > _LARGE and not isinstance(text, memoryview):
         _check_values(text)
@@ -61,7 +61,7 @@ def loads_exactly(text: bytes) -> Any:
 
 
 def _check_values(text: str | bytes) -> None:
-    """Refuse a large text whose values, even if each is as small as can be, take many times its memory: `[[],[],...`."""
+    """Refuse a large text whose values take many times its memory even if each is minimal: `[[],[],...`."""
     signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     values = sum(text.count(sign) for sign in signs)
     if values * _VALUE > _MEMORY + _TIMES * len(text):

@@ -1,7 +1,7 @@
 """Opening files: what a name says that a file holds, and its bytes, decompressed: as a stream, or all at once.
 
-All raise `InputError` with the name of the file: it cannot be read, became shorter meanwhile, has a line that is too long,
-or its compressed data are damaged, end too early, or unpack to over 64 MiB and over 100 times their size.
+All raise `InputError` with the name of the file: it cannot be read, became shorter meanwhile, has a line that is too long, or
+its compressed data are damaged, truncated, or unpack to over 64 MiB and over 100 times their size.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 #: Bytes asked of the disk at a time. With Python's own few KiB, a long line would be put together from many reads.
 _BUFFER = 256 << 10
-#: Compressed bytes that are unpacked at a time, at most and at least. Four of them can stand for 128 KiB: fewer are taken
-#: where a piece unpacks to more than `_PIECE`, so that pieces of a hostile file stay small too.
+#: Compressed bytes that are unpacked at a time, at most and at least. Four of them can unpack to 128 KiB: where a piece
+#: unpacks to more than `_PIECE`, the next is smaller. So pieces of a malicious file stay small too.
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
 #: Compressed data may unpack to this many bytes, or to this many times their own size.
 _UNPACKED, _TIMES = 64 << 20, 100
 #: Bytes of a stream that are read at a time, where all of it is wanted.
 _AT_ONCE = 1 << 20
-#: Bytes of the longest line that is read of a table: two ids of 1 MB and more. A longer one is hostile, or not a table.
+#: Bytes of the longest line of a table: room for two ids of 1 MB and more. A longer one is malicious, or not a table.
 LONGEST_LINE = 64 << 20
 
 
@@ -153,7 +153,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a file that is `gz` or `zst`, which are read no further than a bomb would go."""
+    """Open the decompressed bytes of a file that is `gz` or `zst`, up to the limits against decompression bombs."""
     content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
     with content, BufferedReader(_Pieces(_read_bounded(content, path, file_size(file))), _BUFFER) as bounded:
         yield bounded
@@ -206,7 +206,7 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _read_bounded(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield decompressed bytes: 64 MiB, or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
+    """Yield decompressed bytes, at most 64 MiB or 100 times the compressed ones; runs, qrels and logs shrink to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     while piece := content.read(_BUFFER):
@@ -246,8 +246,7 @@ class _Pieces(RawIOBase):
 class ZstdReader(_Pieces):
     """The decompressed bytes of Zstandard frames.
 
-    zstandard's own reader ends without an error where the data end in the middle of a frame, and a run that was cut off
-    would be scored as if it were whole.
+    zstandard's own reader ends without an error in the middle of a frame: a truncated run would be scored as a whole one.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -306,77 +305,60 @@ class Content(NamedTuple):
             start = end
 
 
+def read_bytes(path: Path) -> Content:
+    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes), without its byte order mark."""
+    return Content(_read_whole(path, has_lines=False).removeprefix(BOM))
+
+
 def read_lines(path: Path) -> Content:
-    """Read a file of lines as `read_bytes` does."""
-    return read_bytes(path, longest_line=LONGEST_LINE)
+    """Read a file of lines as `read_bytes` does, none of them too long."""
+    return Content(_read_whole(path, has_lines=True).removeprefix(BOM))
 
 
-def read_bytes(path: Path, *, longest_line: int | None = None, most: int | None = None) -> Content:
-    """Read a file, decompressed if it is gzip or Zstandard (known by its first bytes), without its byte order mark.
-
-    The bytes are copied, not mapped: a mapped file that another program cuts short ends the process.
-    """
-    return Content(_read_whole(path, longest_line, most).removeprefix(BOM))
-
-
-def _read_whole(path: Path, longest_line: int | None, most: int | None) -> bytes:
+def _read_whole(path: Path, *, has_lines: bool) -> bytes:
+    """Copy a file into memory; a mapped file that another program truncates would end the process."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(4))
         if kind is not None:
             with unpack(file, kind, path) as stream:
-                return _read_pieces(stream, path, longest_line, most)
+                return _read_pieces(stream, path, has_lines=has_lines)
         if path.suffix.lower() in COMPRESSED:
             raise InputError(
                 f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
             )
         size = file_size(file)
         if size is None:  # a pipe, or a device that may never end
-            return _read_pieces(file, path, longest_line, most)
-        if most is not None and size > most:
-            raise _too_large(path, most)
+            return _read_pieces(file, path, has_lines=has_lines)
         data = file.read()
         if len(data) < size:
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
-    if longest_line is not None:
-        check_lines(data, path, longest_line)
+    start = 0
+    while has_lines and len(data) - start > LONGEST_LINE:
+        start = data.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1
+        if not start:
+            raise _too_long(path)
     return data
 
 
-def _read_pieces(stream: IO[bytes], path: Path, longest_line: int | None, most: int | None) -> bytes:
-    """Read a stream whose size is not known to its end, so that what is refused does not fill the memory before."""
+def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
+    """Read a stream of unknown size piece by piece: a line that is refused must not fill the memory before."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
-        if most is not None and content.tell() + len(piece) > most:
-            raise _too_large(path, most)
         content.write(piece)
-        if longest_line is not None:
-            in_line = check_line(in_line, piece, path, longest_line)
+        if has_lines:
+            in_line = check_line(in_line, piece, path)
     return content.getvalue()
 
 
-def check_line(before: int, piece: bytes, path: Path, longest: int = LONGEST_LINE) -> int:
+def check_line(before: int, piece: bytes, path: Path) -> int:
     """Check the last line of a piece, `before` bytes of which were in earlier pieces; return how many it has so far."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
-    if size > longest:
-        raise _too_long(path, longest)
+    if size > LONGEST_LINE:
+        raise _too_long(path)
     return size
 
 
-def check_lines(data: bytes, path: Path, longest: int = LONGEST_LINE) -> None:
-    """Check that no line is too long: before a reader puts it together, which takes several times its size."""
-    start = 0
-    while len(data) - start > longest:
-        end = data.rfind(b"\n", start, start + longest + 1)
-        if end < 0:
-            raise _too_long(path, longest)
-        start = end + 1
-
-
-def _too_large(path: Path, most: int) -> InputError:
-    return InputError(f"{path}: is larger than {most >> 30} GiB in one piece; write JSON Lines, one trace a line")
-
-
-def _too_long(path: Path, longest: int) -> InputError:
-    return InputError(f"{path}: has a line of more than {longest >> 20} MiB; write one row a line")
+def _too_long(path: Path) -> InputError:
+    return InputError(f"{path}: has a line of more than {LONGEST_LINE >> 20} MiB; write one row a line")

@@ -43,7 +43,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
     Raises:
-        InputError: the name ends otherwise, a column is lacking or of another type, or a row has no query, no iteration or a
+        InputError: the name ends otherwise, a column is missing or of another type, or a row has no query, no iteration or a
             value of another type; the error names the row.
     """
     check_fork()

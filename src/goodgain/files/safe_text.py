@@ -28,11 +28,9 @@ def escape_controls(text: str, *, keep: str = "") -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return a name that the user gave, if a table can hold it: a frame turns half a character into another sign, or fails.
+    """Return a name that the user gave; raise if it has half a character, which frames change or refuse.
 
-    Args:
-        name: the name.
-        what: what it names, for the error.
+    The error calls it `what`.
     """
     try:
         name.encode()
@@ -53,7 +51,7 @@ def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
 def guard_formulas(frame: pl.DataFrame, begin: str = _FORMULA) -> pl.DataFrame:
     """Return a frame in which texts that a spreadsheet takes for formulas begin with an apostrophe, which makes them text.
 
-    `unguard_ids` takes it off again. With `begin=GUARDED` only texts get one from which that would take one off.
+    `unguard_ids` removes it. With `begin=GUARDED` only texts get one that look guarded already.
 
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1"], "score": [-1.0, 2.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0)]

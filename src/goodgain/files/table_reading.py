@@ -56,12 +56,12 @@ def read_table(
 
 @contextmanager
 def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
-    """Raise `InputError` that names the file for whatever goes wrong while a Parquet or Arrow file is decoded."""
+    """Raise `InputError` with the name of the file for any error in decoding Parquet or Arrow."""
     try:
         yield
     except InputError:
         raise
-    except (Exception, pl.exceptions.PanicException) as error:  # of many classes, also that memory is short
+    except (Exception, pl.exceptions.PanicException) as error:  # of many classes, one of them for too little memory
         reason = next(iter(str(error).splitlines()), type(error).__name__)[:200]
         raise InputError(f"{path}: is not a readable {kind} file ({reason}); write it again") from error
 
@@ -69,8 +69,8 @@ def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
 def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
     """Read the bytes of a file that is `parquet` or `arrow`; of Parquet only the first `rows`, where they are given.
 
-    Not with Polars, which takes every file for a whole one: a damaged number of rows makes it ask for more memory than any
-    machine has, which ends the process.
+    Polars would trust a damaged file: with a wrong number of rows it asks for more memory than any machine has, and the
+    process ends.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -99,10 +99,9 @@ def _read_first_rows(file: Any, rows: int) -> Any:
 
 
 def frame_of(table: Any) -> pl.DataFrame:
-    """Return a table or batch of pyarrow as a frame, after a check that its lengths and texts are what they must be."""
+    """Return a table or batch of pyarrow as a frame, after a check of its lengths and texts."""
     table.validate(full=True)
-    frame: Any = pl.from_arrow(table)
-    return frame  # type: ignore[no-any-return]  # a frame, as it is a table
+    return pl.from_arrow(table)  # type: ignore[return-value]  # a frame, as it is a table
 
 
 def read_column_names(content: Content, path: Path, kind: str) -> list[str]:

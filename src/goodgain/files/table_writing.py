@@ -17,7 +17,7 @@ from goodgain.files.opening import container
 from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.schema import COMMENT
 
-#: White space and control characters of Unicode, which some reader would take for the end of a field or of a line.
+#: White space and control characters of Unicode, which some readers take for the end of a field or a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
 _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 
@@ -48,7 +48,11 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """
     kind = container(path)
     if kind == "text":
-        frame = _check_and_escape(frame, path)
+        for name, dtype in frame.schema.items():
+            if dtype == pl.String and frame.get_column(name).eq("").any():
+                raise InputError(f"{path}: an empty {name} cannot be written as TREC text; write Parquet or JSON Lines")
+        frame, changed = escape_ids(frame)
+        warn_of_escaped_ids(changed, path)
     with atomic_write(path) as file, write_with_polars():
         if kind == "parquet":
             frame.write_parquet(file)
@@ -56,15 +60,6 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
             frame.write_ipc(file)
         else:
             _write_lines(frame, file, kind)
-
-
-def _check_and_escape(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    for name, dtype in frame.schema.items():
-        if dtype == pl.String and frame.get_column(name).eq("").any():
-            raise InputError(f"{path}: an empty {name} cannot be written as TREC text; write Parquet or JSON Lines")
-    frame, changed = escape_ids(frame)
-    warn_of_escaped_ids(changed, path)
-    return frame
 
 
 def warn_of_escaped_ids(count: int, path: Path) -> None:
@@ -168,10 +163,6 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def _escape(text: str, *, begins_line: bool) -> str:
-    escaped = _UNSAFE_SIGN.sub(_percent, text)
+    escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)
     is_comment = begins_line and escaped.startswith(COMMENT)
     return f"%{ord(COMMENT):02X}{escaped[1:]}" if is_comment else escaped
-
-
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found.group().encode())

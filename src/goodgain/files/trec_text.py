@@ -21,7 +21,7 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")
 
 
 class PassedOver(NamedTuple):
-    """What is not read of a text file, and might have been meant to be.
+    """What is not read of a text file, and may have been meant as content.
 
     Attributes:
         comments: lines that begin with `#` and would be rows without it.
@@ -71,7 +71,7 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
     if content.data.startswith(COMMENT_BYTES):
         text, comments = _cut_comments(content.data, table)
         frame = _read_clean(text, table)
-    else:  # clean text is read with its comments: they are found faster in a column than in the bytes
+    else:  # clean text is read with its comments, which are found faster in a column than in the bytes
         text, comments = content.data, 0
         frame = _read_clean(text, table)
         if frame is not None:
@@ -89,7 +89,7 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
 
 
 def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
-    """Return the text without comments, and how many of them have the fields of a row."""
+    """Return the text without comments, and the number of comments with the fields of a row."""
     comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
     return _COMMENT_LINE.sub(b"", text), comments
 

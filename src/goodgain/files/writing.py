@@ -1,4 +1,4 @@
-"""Writing files: none over another that is needed, and each whole or not at all.
+"""Writes files whole or not at all, and no output over an input or another output.
 
 What cannot be written raises `InputError`; inside this file it is an `OSError`.
 """
@@ -84,7 +84,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     try:
         number = _number_of_descriptor(path)
         if number is not None:
-            # Written where the shell is: to open it again would empty a file that standard output is appended to.
+            # Written through the open descriptor: opening the name again would empty a file that the shell appends to.
             with os.fdopen(os.dup(number), "wb") as out:
                 yield out
             return
@@ -95,7 +95,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             return
         old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
         part = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
-        mode = 0o666 if old_mode is None else old_mode  # less what the umask takes: only the kernel knows it
+        mode = 0o666 if old_mode is None else old_mode  # the kernel applies the umask
         opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # closed below
         try:
             with opened as raw, _compress(raw, target.suffix.lower()) as out:
@@ -154,7 +154,7 @@ def write_with_polars() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder for temporary files, and remove it with all that is in it, also after an error or a signal."""
+    """Make a folder for temporary files, and remove it with its content, also after an error or a signal."""
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))

@@ -77,9 +77,9 @@ def open_source(source: Any, table: Table, *, errors: str, columns: Columns) -> 
 
 
 def find_header(content: Content, path: Path, columns: Columns) -> list[str] | None:
-    """Return the names in the header of a .csv or .tsv file; None for other files, and where the first line is one of TREC text.
+    """Return the names in the header of a .csv or .tsv file; None for other files, and where it is TREC text.
 
-    In a .tsv file, where TREC text may stand too, some name of the header must be known.
+    A .tsv file may be TREC text too: there some name of the header must be known.
     """
     separator = separator_by_name(path)
     if separator is None:
@@ -213,7 +213,7 @@ def _write_whole_numbers(column: nw.Expr) -> nw.Expr:
 
 
 def find_problems(frame: Frame, table: Table) -> list[Problem]:
-    """Return what can be wrong with a row of a run or qrels: an id is missing, or a number, or it is not finite."""
+    """Return what can be wrong with a row of a run or qrels: an id or a number is missing, or a number is not finite."""
     problems: list[Problem] = []
     numbers: list[Problem] = []
     for name, dtype in frame.collect_schema().items():

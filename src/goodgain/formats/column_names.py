@@ -26,7 +26,7 @@ class FoundColumns:
         names: name in the source -> name here, for the columns that the table has.
         renamed: the names in the source that `columns` renames.
         likely_iteration: a column that looks like the iteration, where no column is one.
-        understood: name in the source -> name here, for the columns that were told by a usual synonym.
+        understood: name in the source -> name here, for the columns with usual synonyms as names.
     """
 
     names: Columns
@@ -55,7 +55,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     Args:
         names: of the source's columns.
         table: the table it is read as.
-        columns: the user's names, as `check_columns` gives them; what is not in this source or table is passed over.
+        columns: the user's names, as `check_columns` returns them; those that this source or table lacks are ignored.
         label: what errors call the source.
     """
     names = list(names)
@@ -68,11 +68,9 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
                 f"{label} has two columns for {ours}, {name!r} and {others[0]!r}; rename one of them, or leave it out of columns="
             )
     if found.get("relevance") == "relevance" and "relevance" not in renamed:
-        other = next(
-            (name for name in names if name not in renamed and table.synonyms.get(str(name).lower()) == "relevance"),
-            None,
-        )
-        if other is not None:
+        for other in names:
+            if other in renamed or table.synonyms.get(str(other).lower()) != "relevance":
+                continue
             raise InputError(
                 f"{label} has two columns that may be relevance, 'relevance' and {other!r}: rename or remove one, or pass "
                 "columns={'relevance': 'relevance'} to read that of this name"
@@ -84,9 +82,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     in_table = sorted(found, key=lambda name: list(table.columns).index(found[name]))
     likely = None
     if table is RUN and "iteration" not in found.values():
-        likely = next(
-            (name for name in names if str(name).lower() in _LOOKS_LIKE_ITERATION and name not in found), None
-        )
+        unread = (name for name in names if name not in found)
+        likely = next((name for name in unread if str(name).lower() in _LOOKS_LIKE_ITERATION), None)
     return FoundColumns({name: found[name] for name in in_table}, frozenset(renamed), likely, understood)
 
 

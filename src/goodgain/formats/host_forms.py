@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 #: trec_eval keeps a list of all levels up to the largest label, for every query.
 _MOST_LEVELS = 10_000_000
-#: trec_eval writes outside its memory for lower labels, which pytrec_eval often, not always, survives. -1 is the same to
-#: every measure that asks only whether a document is relevant, and how much.
+#: trec_eval writes outside its memory for lower labels, and pytrec_eval may crash. To measures that ask only whether and how
+#: much a document is relevant, -1 is the same.
 LOWEST_LABEL = -1
 
 
@@ -75,8 +75,8 @@ def check_levels(labels: pl.DataFrame) -> None:
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
     """Change labels below -1, which can crash trec_eval, so that its values stay the same.
 
-    Labels below -1 become -1. A query that has labels below 0 only gets 0 for each: trec_eval looks for its levels of
-    relevance from 0 on, and may never end where there is none.
+    Labels below -1 become -1. In a query with labels below 0 only, each becomes 0: trec_eval looks for levels of relevance
+    from 0 on, and may never end where it finds none.
     """
     if not (frame.get_column("relevance") < 0).any():
         return frame

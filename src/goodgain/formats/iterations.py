@@ -34,10 +34,8 @@ _MOST_MISSING, _MOST_MISSING_EACH = 5_000_000, 10
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
     """Make the column `iteration` Int64: numbers as they stand, one word for a whole query as `first`.
 
-    The third value returned is whether any query has numbers.
-
-    With `errors="skip"` rows of an iterated query whose column 2 is not a number are left out instead; which of two words
-    is right cannot be known, and stays an error.
+    With `errors="skip"` rows of an iterated query whose column 2 is not a number are left out. Two words in one query stay an
+    error: nobody knows which is right. The third value returned is whether any query has numbers.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
@@ -95,8 +93,8 @@ class UnnamedRows(NamedTuple):
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     """Return the rows with a null doc_id that may be results whose id was lost.
 
-    A null doc_id says that the iteration has no results. Rank and score are 0 or null then, and where both are null or absent
-    the iteration has no other row.
+    A null doc_id says that the iteration has no results. Its rank and score are then 0 or null; where both are null or
+    missing, the iteration has no other row.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()

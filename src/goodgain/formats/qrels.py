@@ -167,7 +167,7 @@ class Qrels(PandasFacade):
         return self.for_hosts
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
-        """Whole labels as named tuples; the arguments of pandas' method are taken and not needed."""
+        """Whole labels as named tuples; the arguments of pandas' method are ignored."""
         return map(Judgment._make, self.for_hosts.iter_rows())
 
     def __len__(self) -> int:
@@ -220,10 +220,9 @@ def load_qrels(
     columns: Columns | None = None,
     report_null: bool = True,
 ) -> Qrels:
-    """Read qrels as `read_qrels` does, but allow names in `columns` that they lack.
+    """Read qrels as `read_qrels` does, but allow names in `columns` that they lack: the caller checks them over run and qrels.
 
-    A caller who reads a run with the same `columns` checks the names over both (`check_columns_used`). A caller who
-    gives null labels a notice of its own passes `report_null=False`.
+    With `report_null=False` the notice about null labels is left to the caller.
     """
     check_fork()
     if isinstance(source, Qrels):

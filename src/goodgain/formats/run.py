@@ -79,12 +79,7 @@ class Run(PandasFacade):
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def __init__(
-        self,
-        frame: Any,
-        *,
-        name: str | None = None,
-        has_iterations: bool = True,
-        columns: FoundColumns | None = None,
+        self, frame: Any, *, name: str | None = None, has_iterations: bool = True, columns: FoundColumns | None = None
     ) -> None:
         self.frame = frame
         self.name = name
@@ -142,7 +137,7 @@ class Run(PandasFacade):
         return self._ranking
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
-        """The flattened ranking as named tuples; the arguments of pandas' method are taken and not needed."""
+        """The flattened ranking as named tuples; the arguments of pandas' method are ignored."""
         return map(ScoredDoc._make, self._ranking.select(self.columns).iter_rows())
 
     def __len__(self) -> int:
@@ -193,11 +188,10 @@ def read_run(
 def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """Read a run as `read_run` does, and leave two checks to the caller, who may know more than this source.
+    """Read a run as `read_run` does, and leave two checks to the caller.
 
-    A name in `columns` may be one of the qrels, which are read with the same `columns` (`check_columns_used`). And a
-    column that looks like the iteration (`Run.likely_iteration`) is an error where measures need the iteration, and
-    worth a notice elsewhere (`warn_of_likely_iteration`).
+    A name in `columns` may be a column of the qrels (`check_columns_used`). And a column that looks like the iteration
+    (`Run.likely_iteration`) is an error only where measures need the iteration (`warn_of_likely_iteration`).
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
@@ -251,14 +245,7 @@ def describe_likely_iteration(column: str) -> str:
 
 
 def make_run(
-    source: OpenFrame,
-    *,
-    name: str | None,
-    is_text: bool,
-    gaps: str,
-    first: int,
-    errors: str,
-    is_part: bool = False,
+    source: OpenFrame, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
 ) -> Run:
     """Make a run of the columns of a source: check its rows, number its iterations, add ranks.
 
@@ -321,7 +308,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for an option that has no meaning, or comes too late, and in a process that cannot read."""
+    """Raise `InputError` for an unknown option, options of a run that was read before, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and (gaps, first, errors) != ("close", 1, "raise"):
         raise InputError("this run has been read already; give gaps=, first= and errors= where its file is read")
@@ -356,7 +343,7 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
 
 
 def _has_repeats(frame: Frame) -> bool:
-    """Tell whether a document stands twice in a query, wherever the rows are."""
+    """Tell whether a document occurs twice in a query, wherever the rows are."""
     results = frame.filter(nw.col("doc_id") != EMPTY_DOC)
     if isinstance(results, nw.DataFrame):
         return bool(results.select("query_id", "doc_id").is_duplicated().any())

@@ -28,7 +28,7 @@ __all__ = ["GoodgainProvider", "register"]
 
 
 class GoodgainProvider(Provider):
-    """Computes the good-gain measures and those over one ranking that no host has, beside any other measures of a call.
+    """Computes the measures that ir_measures lacks, beside any other measures of a call.
 
     A run is a `goodgain.Run`, or anything that `goodgain.read_run` takes except a path: a pandas frame or named tuples with
     an `iteration`. Classic measures in the same call get such a frame as it is, with its repeats; of a `goodgain.Run` they
@@ -71,7 +71,9 @@ class GoodgainEvaluator(Evaluator):
         if not isinstance(run, Run):
             _warn_of_plain_iterations(searched)
         if self._good_gain:
-            values = self._score_good_gain(searched)
+            warn_of_labels(self._qrels.frame, self._good_gain, switch=None)
+            counts = count_with_notices(self._qrels, searched, find_thresholds(self._good_gain))
+            values = final_values(self._good_gain, counts)
             query_ids = values.get_column("query_id").to_list()
             for measure in self._good_gain:
                 for query_id, value in zip(query_ids, values.get_column(str(measure)).to_list(), strict=True):
@@ -84,11 +86,6 @@ class GoodgainEvaluator(Evaluator):
             for query_id, name, value in scores.per_query.iter_rows():
                 # A pair that is left out would get 0 from ir_measures, which is a value; NaN is not.
                 yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
-
-    def _score_good_gain(self, run: Run) -> pl.DataFrame:
-        warn_of_labels(self._qrels.frame, self._good_gain, switch=None)
-        counts = count_with_notices(self._qrels, run, find_thresholds(self._good_gain))
-        return final_values(self._good_gain, counts)
 
 
 def _is_computed_here(measure: ir_measures.Measure) -> bool:
@@ -121,7 +118,7 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
-    """Give a notice if ir_measures computes a measure in this call otherwise than alone."""
+    """Give a notice if ir_measures gives a measure another value in this call than alone."""
     mixed_up = _find_mixed_up_by_pytrec_eval(measures) + _find_mixed_up_by_pyndeval(measures)
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
@@ -162,10 +159,7 @@ _NO_RESULTS = pl.DataFrame(
 
 
 def _has_no_rows(run: Any) -> bool:
-    """Return whether a run is a frame without rows.
-
-    PyTerrier passes one for queries that no batch has, with columns without types, which `load_run` would refuse.
-    """
+    """Return whether a run is a frame without rows; PyTerrier passes one whose columns have no types."""
     frame = nw.from_native(run, eager_only=True, pass_through=True)
     return isinstance(frame, nw.DataFrame) and not len(frame)
 
@@ -177,15 +171,11 @@ def register() -> None:
     """
     ours = MEASURES | {name: declared.measure for name, declared in HOSTLESS_MEASURES.items()}
     for name, measure in ours.items():
-        taken = registry.get(name)
-        if taken is None or _is_ours(taken):
+        module = type(registry.get(name, measure)).__module__
+        if module.split(".")[0] == __name__.split(".")[0]:
             registry[name] = measure
         else:
-            notice(f"ir_measures has a measure {name} of {type(taken).__module__}; ours is goodgain.{name}")
+            notice(f"ir_measures has a measure {name} of {module}; ours is goodgain.{name}")
     pipeline = ir_measures.DefaultPipeline.providers
     pipeline[:] = [provider for provider in pipeline if provider.NAME != GoodgainProvider.NAME]
     pipeline.insert(0, ir_measures.providers.register(GoodgainProvider()))  # type: ignore[no-untyped-call]  # theirs
-
-
-def _is_ours(measure: ir_measures.Measure) -> bool:
-    return type(measure).__module__.split(".")[0] == __name__.split(".")[0]

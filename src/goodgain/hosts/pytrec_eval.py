@@ -78,8 +78,8 @@ class RelevanceEvaluator:
         """Return the values of a run.
 
         Args:
-            scores: {query_id: {doc_id: score}}, which is one iteration, or anything `goodgain.read_run` takes, of which
-                trec_eval's measures get the flattened ranking.
+            scores: {query_id: {doc_id: score}}, which is one iteration, or anything `goodgain.read_run` takes: trec_eval's
+                measures get its flattened ranking.
 
         Returns:
             {query_id: {measure: value}}: ours for every query of the qrels, trec_eval's for the queries that both qrels

@@ -72,7 +72,7 @@ def aggregate(
     frame = read.frame
     if labels is not None and map_first:
         frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
-    rule = _choose_rule(how, frame, labels if map_first and labels is not None else known)
+    rule = _choose_rule(how, frame, labels if map_first else known)
     if rule == "majority":
         remedy = "how='mean', or map the grades to 0 and 1 first (map='>=2 -> 1', map_first=True)"
         otherwise = f"and a majority vote needs 0 and 1; choose {remedy}"
@@ -123,7 +123,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return document and tie of every document with a grade: whether no single grade is the most frequent."""
+    """Return document and tie of every document with a grade: whether two grades are equally frequent and most frequent."""
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=pl.len())
     most = votes.group_by("document").agg(most=pl.col("votes").max())
     reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")

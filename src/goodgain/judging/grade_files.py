@@ -25,8 +25,8 @@ from goodgain.schema import QRELS
 GRADE = ("grade", "relevance")
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
-#: Grades of one source, query_id, doc_id, judge (only where the source says who judged), grade (of any type) and row (its
-#: place); and how errors name a row.
+#: Grades of one source: query_id, doc_id, judge (only where the source names judges), grade (of any type) and row (its place);
+#: and how errors name a row.
 OneSource = tuple[pl.DataFrame, RowSource]
 
 
@@ -80,7 +80,7 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
         raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
     missing = [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"])
     if missing:
-        # an at sign: people's addresses, which no message shows
+        # with an at sign it may be an address, which no message shows
         shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
         raise InputError(
             f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); grades "
@@ -114,8 +114,8 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
 def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return query_id, doc_id, judge, grade, row of a book: one row for each rater of each line.
 
-    A cell `1|3` holds two grades: each is of a judge of its own, because a column such as Unknown stands for several
-    raters. Two raters of one name are two judges, too.
+    A cell `1|3` holds the grades of two judges, because a column such as Unknown stands for several raters. Two raters of one
+    name are two judges, too.
     """
     frame.columns = ["query_id", "doc_id", *_tell_apart(names[2:])]
     grades = (
@@ -153,7 +153,7 @@ def _read_json(path: Path, *, lines: bool) -> OneSource:
             rows.add(number, row)
     frame, numbers = rows.to_frame()
     if frame.is_empty():
-        raise InputError(f"{path}: there is no grade in this file; give one that has grades")
+        raise InputError(f"{path}: has no grades; give a file that has some")
     return name_columns(frame, str(path)), FrameRows(str(path), numbers, f"counting {unit}s from 1")
 
 
@@ -172,7 +172,7 @@ def _refuse(label: str, number: int, wrong: str) -> None:
 
 
 def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield query_id, doc_id, judge (where it is said) and grade for each grade of an object; `ValueError` if it has none."""
+    """Yield query_id, doc_id, judge (if it is named) and grade for each grade of an object; `ValueError` if it has none."""
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
     judge = {"judge": value["judge"]} if "judge" in value else {}

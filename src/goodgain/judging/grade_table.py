@@ -60,7 +60,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
 
     Args:
         source: a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}, whose names are the judges
-            where a source does not say who judged. Files are otherwise named by their stems. `Grades` are returned as they are.
+            where a source names none. Else the stem of a file does. `Grades` are returned as they are.
         scale: what the grades must be on.
 
     Raises:
@@ -84,7 +84,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
         frames.append(frame.select(*DOCUMENT, "judge", "grade", "source", "row"))
         rows.append(origins)
     if not any(map(len, frames)):
-        raise InputError(f"{rows[0].label}: there is no grade in it; give a source that has grades")
+        raise InputError(f"{rows[0].label}: has no grades; give a source that has some")
     whole = pl.concat(frames)
     # grouping by the number of a document is several times faster than by two texts
     documents = whole.select(DOCUMENT).unique(maintain_order=True).with_row_index("document")
@@ -99,7 +99,7 @@ def read_grades(source: Any, *, scale: Scale | None = None) -> Grades:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return the sources, each with the name of its judge where it does not have names of judges itself."""
+    """Return the sources, each with the name of its judge, for sources that name none."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:
@@ -134,7 +134,7 @@ def _open(source: Any, judge: str) -> OneSource:
 
 
 def _has_order(source: Any) -> bool:
-    """Tell whether the rows of a source have an order, which those of a database have not."""
+    """Tell whether the rows of a source have an order; those of a database have none."""
     frame = nw.from_native(source, pass_through=True)
     return not isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars()
 
@@ -142,17 +142,14 @@ def _has_order(source: Any) -> bool:
 def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
     """Cast ids and judges to text; raise `InputError` where one is missing."""
     frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
-    nothing = (
-        nw.col("doc_id") == EMPTY_DOC,
-        "grades the document '-', which stands for an iteration that returned nothing",
-    )
-    problems = [*map(lacks, (*DOCUMENT, "judge")), nothing]
+    nothing = "grades the document '-', which stands for an iteration that returned nothing"
+    problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, nothing)]
     check_rows(nw.from_native(frame, eager_only=True), rows, problems, show=False)
     return frame
 
 
 def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> pl.Series:
-    """Return the grades as numbers, null where there is none: an empty cell, or blanks only."""
+    """Return the grades as numbers; an empty or blank cell is null."""
     grades = frame.get_column("grade")
     if not grades.dtype.is_numeric():
         texts = cast_texts(frame.select("grade"), ["grade"], rows.label).to_series().str.strip_chars()

@@ -34,7 +34,7 @@ class OrderAgreement:
 
     Attributes:
         means: system, human, model: the mean of the measure under either's labels, best first by people's.
-        tau: Kendall's tau-b over all systems; None if it is not defined, as where all systems tie.
+        tau: Kendall's tau-b over all systems; None if it is undefined, as where all systems tie.
         tau_top: tau-b over the better half by people's labels.
         tau_ap: the AP correlation, in which a swap near the top counts more.
     """
@@ -166,7 +166,7 @@ def estimate_difference(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> DifferenceEstimate:
-    """Compute both intervals from differences of n queries under people's and the model's labels, and of N under the model's."""
+    """Compute both intervals: differences of n queries under both labels, and of N more (`further`) under the model's."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -229,7 +229,7 @@ def _tau_b(means: pl.DataFrame) -> float | None:
 def _tau_ap(human: np.ndarray[Any, Any], model: np.ndarray[Any, Any]) -> float | None:
     """Return tau-AP of the model's order against people's: of each system, how many of those above it belong there.
 
-    Systems that the model ties share the average over their orders; people's ties are not an order, and count as wrong by half.
+    Systems that the model ties share the average over their orders; a pair that people tie counts as half right.
     """
     if len(set(model.tolist())) < 2:
         return None

@@ -108,7 +108,7 @@ def _compute_overall(frame: pl.DataFrame, given: pl.DataFrame, documents: int, s
 
 
 def _count_patterns(given: pl.DataFrame, scale: Scale) -> tuple[Matrix, Matrix]:
-    """Return how often documents have each grade of the scale, one row a pattern, and how many documents have each."""
+    """Return the patterns of grades, a row each: how often a document has each grade; and the documents of each pattern."""
     counts = [(pl.col("grade") == grade).sum().alias(f"{grade:g}") for grade in scale.grades]
     by_document = given.group_by("document").agg(counts).drop("document")
     patterns = by_document.group_by(pl.all()).len("documents").sort(by_document.columns)

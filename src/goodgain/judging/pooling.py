@@ -50,7 +50,7 @@ def pool(
 
     Args:
         runs: name -> what `read_run` takes; one or more.
-        k: how many results of every iteration are looked at, in the order of their ranks, repeats included.
+        k: how many results of every iteration count, in the order of their ranks, repeats included.
         qrels: what `read_qrels` takes: documents with any label are left out; None: nothing is judged.
         results: a results frame, or a file that `goodgain convert --results` wrote: adds titles, URLs and snippets.
         flattened: look at the first k documents of the flattened run (order `seen`) instead.
@@ -94,7 +94,7 @@ def pool(
 
 
 def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
-    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents that one run adds, and its queries."""
+    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents of one run, and its queries."""
     select = _select_flattened if flattened else _select_iterations
     labels = None if qrels is None else qrels.frame.select(DOCUMENT)
     parts = [run] if isinstance(run, Run) else (block.run for block in partition_by_query(run))
@@ -139,7 +139,7 @@ def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, doc_id, title, url and snippet of each document, from its result with the most text on."""
+    """Return query_id, doc_id, title, url and snippet of each document, the texts of its longest results first."""
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in TEXTS)
@@ -156,13 +156,13 @@ def check_sheet_name(path: Path) -> str:
 def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
     """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
 
-    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe. Ids do then, too:
-    `judge` takes it off again.
+    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe; `judge` removes it
+    from ids.
     """
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
         return
-    # An apostrophe that stands before a formula in an id gets another one always: judge takes one off.
+    # An id that begins with an apostrophe and a formula always gets another apostrophe: judge removes one.
     guarded = guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], GUARDED))
     for name in DOCUMENT:
         ids = guarded.get_column(name)

@@ -41,7 +41,7 @@ WORDS = {"esci": {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}}
 ScaleLike = str | Iterable[float]
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
-#: Agreement compares each grade with each other one: a larger range is a slip.
+#: Agreement compares each grade with each other one: a larger range is a mistake.
 _MOST_GRADES = 1000
 
 
@@ -73,7 +73,7 @@ def find_scale(scale: ScaleLike) -> Scale:
 
 @dataclass(frozen=True)
 class ScaleMap:
-    """A map from grades to labels: a table, or thresholds, of which the highest one reached decides; below all it is 0."""
+    """A map from grades to labels: a table, or thresholds; the highest threshold that a grade reaches applies, else 0."""
 
     text: str
     labels: Mapping[float, float]
@@ -114,7 +114,7 @@ def find_map(map_: MapLike) -> ScaleMap:
     """Return a map from a table {grade: label} or from a text.
 
     A text is a table, `0:0, 1:0, 2:1, 3:1`, or thresholds, `>=7 -> 2, >=4 -> 1`: the highest threshold that a value
-    reaches decides, and a value below all of them is 0.
+    reaches applies, and a value below all of them becomes 0.
 
     Raises:
         InputError: it is neither.

@@ -1,1 +1,1 @@
-"""Labels 0..4 from a language model: which documents to ask for, the calls, and how far the answers are to be trusted."""
+"""Labels 0..4 from a language model: the documents to grade, the calls, and an audit of the answers."""

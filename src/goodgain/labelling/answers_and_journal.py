@@ -1,4 +1,4 @@
-"""Answers of a model (a grade, or the reason why there is none), and the journal that keeps each of them on disk."""
+"""Answers of a model (a grade, or why it is missing), and the journal that keeps each of them on disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from goodgain.errors import InputError
 #: The grades that a model may give.
 GRADES = (0, 1, 2, 3, 4)
 
-#: What an endpoint is asked to make the answer follow.
+#: The JSON schema that an endpoint is asked to follow.
 SCHEMA: dict[str, Any] = {
     "type": "json_schema",
     "json_schema": {
@@ -35,7 +35,7 @@ SCHEMA: dict[str, Any] = {
     },
 }
 
-#: The model gave a grade; or, by `null`, said that there is none.
+#: The model gave a grade, or `null`.
 OK, NO_GRADE = "ok", "no_grade"
 #: Characters that are kept of an answer, and of the reason in it.
 _KEPT, _REASON = 4_000, 1_000
@@ -60,12 +60,12 @@ class Answer(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether there is no answer of the model that counts."""
+        """Whether the model gave no valid answer."""
         return self.status not in (OK, NO_GRADE)
 
 
 class _Graded(msgspec.Struct, forbid_unknown_fields=True):
-    """The whole of what a model may write."""
+    """The only object that a model may write."""
 
     grade: Annotated[int, msgspec.Meta(ge=GRADES[0], le=GRADES[-1])] | None
     reason: str | None = None
@@ -159,8 +159,8 @@ _AT_ONCE = 500
 class Journal:
     """Answers by their keys, in one SQLite file, so that none is asked for twice.
 
-    Threads may share one; several processes may use one file. Each answer is committed by itself: a process that is killed
-    loses none that it has counted.
+    Threads may share one; several processes may use one file. Each answer is committed by itself: a killed process loses no
+    answer that it counted.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -182,7 +182,7 @@ class Journal:
             connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the answers that there are for these keys."""
+        """Return the stored answers for these keys."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Answer] = {}
         with self._lock, _explain_errors(self._path):
@@ -193,7 +193,7 @@ class Journal:
         return found
 
     def add(self, key: str, answer: Answer) -> None:
-        """Write an answer, over a failure that stands there."""
+        """Write an answer; it replaces a failure."""
         with self._lock, _explain_errors(self._path), self._connection:
             self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", (key, *answer))
 

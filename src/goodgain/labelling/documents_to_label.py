@@ -25,7 +25,7 @@ from goodgain.traces.output.runs import name_results
 
 #: The columns of a sheet that are read.
 _SHEET = (*DOCUMENT, *TEXTS, "grade")
-#: More results of an iteration than any search gives: a run or results are taken whole where no depth is given.
+#: The depth where none is given: more results than any search returns.
 _WHOLE = 2**31
 #: The first line of a file is looked at up to this many bytes.
 _LONGEST = 2**20
@@ -102,7 +102,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
             if "system" in frame.columns:
                 systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
             parts.append(_read_documents(frame, k))
-    if parts and judged is not None:  # of runs, pool says it
+    if parts and judged is not None:  # for runs, pool gives this notice
         searched = pl.concat(part.get_column("query_id") for part in parts)
         warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
     if runs:
@@ -110,11 +110,9 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
         systems += list(runs)
     columns = dict.fromkeys((*DOCUMENT, *TEXTS), pl.String)
     texts = [part.select(pl.col(name).cast(pl.String) for name in columns if name in part.columns) for part in parts]
-    together = pl.concat([pl.DataFrame(schema=columns), *texts], how="diagonal")
-    found = pick_fullest_texts(together)
+    found = pick_fullest_texts(pl.concat([pl.DataFrame(schema=columns), *texts], how="diagonal"))
     if judged is not None:
-        labels = judged.frame.select(DOCUMENT)
-        found = found.join(labels, on=DOCUMENT, how="anti")
+        found = found.join(judged.frame.select(DOCUMENT), on=DOCUMENT, how="anti")
     return found.sort(DOCUMENT), systems
 
 
@@ -153,7 +151,7 @@ def _list_columns(path: Path) -> list[str]:
         if separator is not None:
             return first.replace('"', "").split(separator)
         return list(loads(first))
-    except (InputError, NotJSONError, TypeError):  # whoever reads it says what is wrong
+    except (InputError, NotJSONError, TypeError):  # reading it raises the error
         return []
 
 

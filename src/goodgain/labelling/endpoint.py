@@ -20,12 +20,12 @@ from goodgain.labelling.prompt_requests import Parameters, Request, check_number
 KEY_VARIABLE, _URL_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 #: What a header can carry without change: printable ASCII without blanks.
 _SENDABLE = re.compile("[!-~]+")
-#: What may stand between two signs of a key: the blanks of wrapped text, and backslashes, of the key or of repr and JSON.
+#: What may separate two signs of a key: the blanks of wrapped text, and backslashes of the key, of repr and of JSON.
 _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 
 
 class Key:
-    """The key in an environment variable; `value` is empty if there is none, as endpoints without keys need none.
+    """The key in an environment variable; `value` is empty for an endpoint without keys.
 
     Raises:
         InputError: the key cannot be sent as it is. The error does not show it.
@@ -77,12 +77,12 @@ _REMEDIES = {
     "max_completion_tokens": "use the older name: output_limit='max_tokens'",
     "max_tokens": "use the newer name: output_limit='max_completion_tokens'",
 }
-#: Errors of httpx, or of httpx2, which the client brings: there is no connection, and nothing was sent.
+#: Errors of httpx, or of httpx2, where the connection failed and nothing was sent.
 _NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
 #: The libraries below the client, which wraps their errors only of sending.
 _TRANSPORT = ("httpx", "httpx2", "httpcore", "httpcore2")
 _BAD_REQUEST, _TIMEOUT, _CONFLICT, _UNPROCESSABLE, _TOO_MANY, _SERVER = 400, 408, 409, 422, 429, 500
-#: Statuses that hold for every call: nothing is gained by sending more.
+#: Statuses that hold for every call: no further call can succeed.
 _HOPELESS = {
     401: "the key is not accepted; set the variable {key}",
     402: "the account has no credit",
@@ -116,7 +116,7 @@ class StoppedError(InputError):
 
 
 class UnreachableError(StoppedError):
-    """Raised where there is no connection to the endpoint before its first answer."""
+    """Raised where the connection fails before the first answer of the endpoint."""
 
     exit_status = 1
 
@@ -124,8 +124,8 @@ class UnreachableError(StoppedError):
 class Reply(NamedTuple):
     """What came of one call: the answer, or the failure, and whether the same call may succeed later.
 
-    `wait` is the seconds that the endpoint asked to wait, if it did; `may_cost` says that it may have done the work, though
-    it gave no count of tokens.
+    `wait` is the seconds that the endpoint asked to wait, if it did; `may_cost` says that it may have done the work without
+    counting tokens.
     """
 
     answer: Answer
@@ -178,7 +178,7 @@ class Endpoint:
         """Send one call and return what came of it.
 
         It raises `StoppedError` where no call can succeed: the key is wrong, the model unknown, or a parameter is refused;
-        before the first answer also: there is no connection, or the endpoint sends elsewhere.
+        before the first answer also where the connection fails or the endpoint redirects.
         """
         try:
             body = self._receive(request)
@@ -190,7 +190,7 @@ class Endpoint:
         return self._read_failure(failure)  # outside of `except`: a traceback of ours has no error that quotes the key
 
     def check_length(self, answer: Answer) -> None:
-        """Raise `StoppedError` for an answer that is longer than it may be: the budget reserves no more."""
+        """Raise `StoppedError` for an answer that is longer than the budget reserved."""
         asked = self._parameters.max_output_tokens
         if answer.output_tokens is not None and answer.output_tokens > asked:
             name = self._parameters.output_limit
@@ -200,7 +200,7 @@ class Endpoint:
             )
 
     def _receive(self, request: Request) -> bytes:
-        """Return the bytes of the answer, as many as may be."""
+        """Return the bytes of the answer, up to the limit."""
         end = time.monotonic() + self._timeout  # the client's own limit is for each piece
         received = bytearray()
         create = self._client.chat.completions.with_streaming_response.create
@@ -226,7 +226,7 @@ class Endpoint:
         return Reply(answer, may_cost=answer.output_tokens is None)
 
     def _read_failure(self, error: Exception) -> Reply:
-        """Return what the error of a call means; raise again what is not of the endpoint."""
+        """Return what the error of a call means; raise an error again that does not come from the endpoint."""
         openai = self._openai
         if isinstance(error, openai.APIStatusError):
             redirects = error.response.has_redirect_location
@@ -262,7 +262,7 @@ class Endpoint:
         return Reply(Answer(None, said, f"http_{status}"), again and (wait or 0) <= _LONGEST_WAIT, wait)
 
     def _read_refusal(self, error: Any, said: str) -> str | None:
-        """Return what a 400 says of the text: too long, or not taken; raise `StoppedError` where it names a parameter."""
+        """Return whether a 400 calls the text too long or refuses it; raise `StoppedError` where it names a parameter."""
         body = error.body if isinstance(error.body, dict) else {}
         code, named = str(body.get("code")), f"{body.get('param') or ''} {said}"
         if "context_length" in code or "context length" in said.lower():
@@ -297,13 +297,8 @@ def _split_address(url: str) -> SplitResult:
     """Return the parts of an http address; raise `InputError` for anything else."""
     try:
         parts = urlsplit(url)
-        if (
-            parts.scheme in ("http", "https")
-            and parts.hostname
-            and parts.port != 0
-            and url.isprintable()
-            and " " not in url
-        ):
+        is_text = url.isprintable() and " " not in url
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and is_text:
             return parts
     except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is not a number, not a text
         pass

@@ -30,10 +30,10 @@ Audit = dict[str, list[Request | None]]
 
 
 def prepare_audit(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, documents: int) -> Audit:
-    """Return the requests of an audit of some documents, taken at random: of the same ones always the same."""
+    """Return the requests of an audit of some documents, a random sample with a fixed seed."""
     shown = wanted.filter(pl.col("text").is_not_null())
     if not shown.height:
-        raise InputError("there is no document with a text, so that nothing can be audited; give results= or texts=")
+        raise InputError("no document has a text, so nothing can be audited; give results= or texts=")
     some = shown.sample(min(documents, shown.height), seed=0, shuffle=True)
     audit = {"": make_requests(some, prompt, parameters)}
     for name, attack in ATTACKS.items():

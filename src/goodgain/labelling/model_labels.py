@@ -70,7 +70,7 @@ def label(
         prompt: a file with `{{query}}` and `{{document}}`; None: the prompt of the good-gain scale.
         temperature: None sends none, for models that take no other than their own.
         samples: how often each document is graded; each sample is a judge of its own, `model@prompt-hash#2`.
-        schema: ask the endpoint to hold the answer to a JSON schema.
+        schema: request answers that follow a JSON schema.
         max_output_tokens: the largest answer.
         output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens.
         journal: a file that keeps every answer, so that none is asked for twice; None: in memory.
@@ -153,7 +153,7 @@ def prepare_job(wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *,
 
 
 _NO_TEXT = Answer(None, "there is no text to show", "no_text")
-#: Of a document whose call was not sent, as the budget was spent or the job was stopped.
+#: For a call that was not sent, because the budget was spent or the job stopped.
 _NOT_SENT = Answer(None, None, "not_sent")
 
 

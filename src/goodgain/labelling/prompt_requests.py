@@ -51,8 +51,8 @@ class Prompt:
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
         """Return the messages for one document.
 
-        The document stands between two marks that do not occur in it, so that it cannot seem to end. The mark follows
-        from the text alone: with a random one no answer could be found again.
+        The document stands between two marks that do not occur in it: it cannot fake its own end. The mark depends on the
+        text alone: with a random one no stored answer could be found.
         """
         mark = _find_mark(document)
         values = {
@@ -107,7 +107,7 @@ def _hash(text: str) -> str:
 class Parameters:
     """How a model is asked, in the words of `label`. All of it is part of the key of an answer.
 
-    An endpoint that is not asked for a schema has its answers read as strictly.
+    Answers are validated just as strictly without a schema.
     """
 
     model: str
@@ -172,10 +172,7 @@ class Request:
 def make_requests(
     wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, sample: int = 1
 ) -> list[Request | None]:
-    """Return a request for each document of `collect_documents`; None where there is nothing to show.
-
-    Each sample has answers of its own.
-    """
+    """Return a request for each document of `collect_documents`, None for one without text; samples have their own keys."""
     asked, told = json.dumps(astuple(parameters)), _hash(prompt.text)
     found: list[Request | None] = []
     for query, description, text in wanted.select("query", "description", "text").iter_rows():

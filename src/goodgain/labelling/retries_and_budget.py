@@ -15,13 +15,13 @@ from goodgain.labelling.answers_and_journal import Answer, Journal
 from goodgain.labelling.endpoint import Endpoint, Reply, Spent, StoppedError
 from goodgain.labelling.prompt_requests import Request
 
-#: So many failures of the endpoint one after the other, after all tries, stop the job.
+#: Consecutive failures of the endpoint, after all tries, that stop the job.
 _GIVE_UP = 50
 #: The most seconds before a call is sent again, where the endpoint does not say when.
 _LONGEST_WAIT = 60.0
-#: Seconds that calls under way have to end when a job is stopped.
+#: Seconds in which pending calls may end when a job is stopped.
 _GRACE = 2.0
-#: Seconds after which a wait for the workers looks whether it was interrupted.
+#: Seconds between two checks for an interrupt while waiting for the workers.
 _PIECE = 0.2
 _MINUTE = 60.0
 #: Options whose None is any number, and their least values.
@@ -53,10 +53,10 @@ class Limits:
 
 @dataclass
 class Budget:
-    """A number of calls and of tokens that is never passed, shared by threads; None: any number.
+    """Hard limits of calls and tokens, shared by threads; None: no limit.
 
-    Before a call its largest cost is reserved: the bytes of the prompt (a byte-level tokenizer never makes more tokens) and
-    the largest output. Afterwards what it took replaces the reservation.
+    Each call reserves its worst-case cost: the bytes of the prompt (a byte-level tokenizer never makes more tokens) and the
+    largest output. Actual usage then replaces it.
     """
 
     max_calls: int | None
@@ -67,7 +67,7 @@ class Budget:
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def reserve(self, tokens: int) -> bool:
-        """Reserve one call and these tokens; False if there is no room. Waits while calls under way may leave some."""
+        """Reserve one call and these tokens; False if the budget is spent. Waits while pending calls may free some."""
         with self._changed:
             while True:
                 if self.max_calls is not None and self.spent.calls >= self.max_calls:
@@ -83,7 +83,7 @@ class Budget:
             return True
 
     def settle(self, reserved: int, *, input_tokens: int, output_tokens: int) -> None:
-        """Put what a call took in the place of what was reserved for it."""
+        """Replace the reservation of a call by its actual usage."""
         with self._changed:
             self.spent = self.spent.add(input_tokens=input_tokens, output_tokens=output_tokens)
             self._reserved -= reserved
@@ -167,13 +167,10 @@ Report = Callable[[Answer, Spent], object]
 def send_calls(
     plan: Plan, endpoint: Endpoint, journal: Journal, limits: Limits, report: Report = lambda answer, spent: None
 ) -> Done:
-    """Send what is to be sent, and return all answers. An answer is in the journal before it is counted or reported.
-
-    After a `StoppedError`, as no call can succeed, the answers until then are in the journal.
-    """
+    """Send the calls of a plan, and return all answers; each is in the journal before it is counted, also if the job stops."""
     job = _Job(endpoint, journal, limits, report, dict(plan.known))
     waiting = iter(plan.to_send)
-    # Daemons: an endpoint that hangs does not hold the program when it is stopped (Ctrl-C), as a pool's threads would.
+    # Daemons: with the threads of a pool, Ctrl-C would wait for an endpoint that hangs.
     workers: list[threading.Thread] = []
     try:
         for _ in range(min(limits.jobs, len(plan.to_send))):
@@ -234,13 +231,13 @@ class _Job:
             self.ended.set()
 
     def _try(self, request: Request) -> Answer | None:
-        """Send a request until there is an answer that stands; None where it was not sent, or the job ended before."""
+        """Send a request until it has a final answer; None where it was not sent, or the job ended before."""
         reply = self._send(request)
         for turn in range(1, self.limits.tries):
             if reply is None or not reply.again or self.ended.wait(_find_wait(reply, turn)):
                 break
             reply = self._send(request)
-        # a failure that may pass is not an answer if the job ended before the last try: the next job sends it again
+        # a temporary failure before the last try is not an answer: the next job sends the request again
         return None if reply is None or (reply.again and self.ended.is_set()) else reply.answer
 
     def _send(self, request: Request) -> Reply | None:
@@ -259,7 +256,7 @@ class _Job:
             answer = reply.answer
             if answer.input_tokens is not None and answer.output_tokens is not None:
                 cost = answer.input_tokens, answer.output_tokens
-            elif reply.may_cost:  # nobody knows what the endpoint did: the worst case
+            elif reply.may_cost:  # usage is unknown: the worst case
                 cost = most, 0
         finally:
             self.budget.settle(most, input_tokens=cost[0], output_tokens=cost[1])

@@ -44,7 +44,10 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
             )
         down = {metric for metric, column in self._columns.items() if column.less_is_better}
         self.win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]] = {
-            pair: {metric: _swap_wins(found) if metric in down else found for metric, found in by_metric.items()}
+            pair: {
+                metric: {"W": found["L"], "T": found["T"], "L": found["W"]} if metric in down else found
+                for metric, found in by_metric.items()
+            }
             for pair, by_metric in self.win_tie_loss.items()
         }
 
@@ -141,7 +144,3 @@ def _describe_columns(metrics: list[str]) -> dict[str, _Column]:
         declared = measure.declaration
         columns[metric] = _Column(label, declared.arrow, declared.better == "down", declared.bounds == ("0", "1"))
     return columns
-
-
-def _swap_wins(found: dict[str, int]) -> dict[str, int]:
-    return {"W": found["L"], "T": found["T"], "L": found["W"]}
