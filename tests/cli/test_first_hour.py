@@ -131,9 +131,28 @@ def test_compare_prints_at_most_120_words_and_one_line_a_measure() -> None:
     assert re.fullmatch(
         r"nDCG@10 ↑ +0\.6083 +0\.1872 +\+0\.4212 +\[\+0\.\d{4}, \+0\.\d{4}\] +25/0 +better", line.strip()
     )
-    assert "1 more notice: --full" in plain and "signature" not in plain
-    whole = run_on_terminal("compare", QRELS, LATE, QUICK, "-m", "nDCG@10 nCG@6 SRR@6", "--full")
-    assert "stopped before the compared iteration" in whole and "signature: " in whole and "Holm" in whole
+    assert "stopped before the compared iteration" in plain and "signature" not in plain
+
+
+def test_minor_notices_the_tests_and_the_signature_come_with_full() -> None:
+    command = ("compare", QRELS, LATE, QUICK, "-m", "nCG nCG@6")  # both at the own last iteration and at a fixed one
+    brief, whole = run_on_terminal(*command), run_on_terminal(*command, "--full")
+    assert "1 more notice: --full" in brief and "more notice" not in whole
+    for part in ("the systems stop at different iterations", "signature: ", "randomisation", "effect", "interval"):
+        assert part not in brief.replace("95 % interval", "") and part in whole
+
+
+def test_an_error_names_the_command_whose_help_to_read() -> None:
+    assert "evaluate --help)" in run_command("evaluate", QRELS, LATE, "CG", "--nothing").stderr
+    assert "--plot" in run_command("curve", QRELS, LATE, "-m", "CG", "-o", "curve.svg").stderr
+    done = run_command()
+    assert done.returncode == 0 and done.stdout.startswith("Usage: ")
+
+
+def test_a_log_given_as_a_run_leads_to_convert(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"id": "q1", "messages": []}\n')
+    assert "run goodgain convert first" in run_command("evaluate", QRELS, log, "CG").stderr
 
 
 def test_a_query_that_never_searched_is_named_after_the_table(tmp_path: Path) -> None:

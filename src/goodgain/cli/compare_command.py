@@ -29,6 +29,10 @@ _REQUIRE = (
 )
 
 
+#: In columns: no part of a table is left out.
+_ANY_WIDTH = 10_000
+
+
 @click.command(
     epilog=shared.make_epilog(
         "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
@@ -97,8 +101,13 @@ def compare(
             shared.say(f"signature: {format_signature(with_baseline | comparison.signature)}")
         if output.form == "table":
             console = open_console(sys.stdout)
-            render = render_briefly if brief else render_on_terminal
-            console.print(*render(comparison, console.width, Layout(rows=rows)), sep="\n")
+            if brief:
+                shown = [*render_briefly(comparison, console.width, Layout(rows=rows))]
+            else:  # whole tables: lines that are wider than the terminal go on below
+                shown = [*render_on_terminal(comparison, _ANY_WIDTH, Layout(rows=rows))]
+                whole = console.options.update(max_width=_ANY_WIDTH)
+                console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in shown[:2]))
+            console.print(*shown, sep="\n")
         elif output.form in COMPARISON_FORMS:
             text = comparison.to_text(output.form, places=places, rows=rows, spreadsheet=spreadsheet)
             write_output(text, output)

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 import ir_measures
+import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
-from goodgain.counting.coverage import LOW_COVERAGE, list_shares
+from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.formats.column_names import check_columns_used
@@ -74,7 +75,7 @@ def evaluate(
     """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
 
     QRELS is a file or the id of an ir_datasets data set, RUN a file: TREC text with the iteration in column 2, Parquet,
-    Arrow or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; goodgain measures lists the
+    Arrow, JSON or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; goodgain measures lists the
     measures that are computed here.
     """
     if no_summary and not by_query:
@@ -144,8 +145,8 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
     """
     signature = scores.signature | mean
     shared.say(
-        f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run; "
-        f"{signature['without_judgments']} of the run without judgments, left out"
+        f"{system}queries: {signature['queries']} scored, {signature['absent_from_run']} of them absent from the run"
+        f"{_show_some(scores.queries.only_judged)}; {signature['without_judgments']} of the run without judgments, left out"
     )
     if brief:
         return
@@ -153,3 +154,9 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
     share = scores.coverage.item(0, "coverage")
     if share is not None and LOW_COVERAGE <= share < 1:
         shared.say(f"{system}coverage: {share:.4f}, by iteration {list_shares(scores.coverage)}")
+
+
+def _show_some(query_ids: pl.Series) -> str:
+    """Return the first of some queries in brackets; nothing where there are none."""
+    shown = list_examples(query_ids)
+    return f" ({', '.join(shown)}{', ...' * (len(query_ids) > len(shown))})" if shown else ""

@@ -73,7 +73,8 @@ def _explain(error: BaseException) -> tuple[int, str]:
         case GoodgainError():
             return error.exit_status, " ".join(str(error).split())
         case click.ClickException():
-            return ExitStatus.WRONG_INPUT, f"{error.format_message()} (see goodgain --help)"
+            command = getattr(getattr(error, "ctx", None), "command_path", "goodgain")
+            return ExitStatus.WRONG_INPUT, f"{error.format_message()} (see {command} --help)"
         case KeyboardInterrupt() | click.Abort():
             return ExitStatus.BY_SIGNAL + signal.SIGINT, "interrupted"
         case _Terminated():

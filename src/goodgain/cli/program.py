@@ -53,6 +53,7 @@ class CommandsInOrder(click.Group):
 
 @click.group(
     cls=CommandsInOrder,
+    invoke_without_command=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "show_default": True,
@@ -66,8 +67,11 @@ class CommandsInOrder(click.Group):
     ),
 )
 @click.version_option(__version__, message="goodgain %(version)s")
-def program() -> None:
+@click.pass_context
+def program(context: click.Context) -> None:
     """Score agents that search in several rounds: runs whose column 2 is the iteration."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @click.command(

@@ -170,7 +170,9 @@ class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from cl
             return value if isinstance(value, Output) else Output(value)
         form = _FORM_OF.get(Path(value).suffix.lower())
         if form is None:
-            self.fail(f"{value!r} is not {', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}", param, ctx)
+            picture = "; draw a picture with --plot" if Path(value).suffix.lower() in (".png", ".svg", ".pdf") else ""
+            forms = f"{', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}"
+            self.fail(f"{value!r} is not {forms}{picture}", param, ctx)
         return Output(form, Path(value))
 
 

@@ -106,17 +106,18 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
     at_own_end = [str(m) for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
     differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
     if at_own_end and differing:
+        fixed = {m.NAME for m in ours if m.cutoff is not None}
         yield Note(
             f"{', '.join(at_own_end)}: the systems stop at different iterations in {_format_queries(differing)}. Rates then "
-            "favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or iterations=."
+            "favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or iterations=.",
+            minor=all(m.NAME in fixed for m in ours if m.cutoff is None and m.declaration.cutoff != "none"),
         )
     longest = np.minimum(iterations.max(axis=0), max((m.cutoff or 0 for m in ours), default=0))
     stopped = _list_systems(names, ((iterations < longest) & (iterations > 0)).sum(axis=1))
     if stopped:
         yield Note(
-            f"Queries in which a system stopped before the compared iteration and another did not: {stopped}. Ratios of totals "
-            "(SRE, SRR) stay as they were and favour stopping; sums (CG) and means over iterations (RG) do not.",
-            minor=True,
+            f"Queries in which a system stopped before the compared iteration and another did not: {stopped}. SRE and SRR keep "
+            "their values after the end, which favours stopping early."
         )
 
 
@@ -130,8 +131,8 @@ def _describe_idle_systems(
         won = [measure for measure, of in lower.items() if (of[k] < of.max(axis=0))[idle].any()]
         if won:
             yield Note(
-                f"{name} is better on {', '.join(won)} in {_format_queries(int(idle.sum()))} because it never searched there: "
-                "without results there are no repeats and no wrong documents."
+                f"{name} counts as better on {', '.join(won)} in {_format_queries(int(idle.sum()))} only because it never "
+                "searched there: without results there are no repeats."
             )
 
 

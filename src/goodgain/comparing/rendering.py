@@ -215,9 +215,13 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
         table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
         yield table
         yield Text("")
+    spent = comparison.systems.select("system", "iterations", "coverage").rows()
+    iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
+    judged = ", ".join("–" if share is None else f"{share:.2f}" for _, _, share in spent)
+    yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
     yield Text(
         f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). Wins and losses count queries. --full adds "
-        "tests, effects, costs and notices."
+        "tests and effects."
     )
 
 

@@ -70,7 +70,9 @@ def read_json_lines(
         row = {ours: value[name] for name, ours in known[keys].items()}
         missing = [name for name in required if name not in row]
         if missing:
-            rows.refuse(number, f"lacks {', '.join(missing)} (a line has {', '.join(types)})")
+            is_log = not row and {"query_id", "doc_id"} <= {*required}
+            remedy = "; if this is the log of an agent, run goodgain convert first" if is_log else ""
+            rows.refuse(number, f"lacks {', '.join(missing)} (a line has {', '.join(types)}){remedy}")
         else:
             rows.add(number, row)
     frame, lines = rows.to_frame()
