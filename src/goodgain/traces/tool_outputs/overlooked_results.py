@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.traces.model import Result
-from goodgain.traces.tool_outputs.layouts.list_lines import find_address, split_number
 from goodgain.traces.tool_outputs.result_objects import Object, make_key_plan, normalise_key
 from goodgain.traces.tool_outputs.service_answers import PICTURE_LISTS
+from goodgain.traces.tool_outputs.text_lists import find_address, split_number
 from goodgain.traces.tools import is_search_tool
 
 #: Keys of objects that have addresses and titles and are known not to be results.

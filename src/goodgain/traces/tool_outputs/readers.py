@@ -16,7 +16,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.expected_values import as_number, describe, format_place
 from goodgain.traces.model import Result, Status
-from goodgain.traces.tool_outputs.layouts import LAYOUTS
+from goodgain.traces.tool_outputs.labelled_blocks import JINA, LABELLED, RULED, TAVILY, WIKIPEDIA
 from goodgain.traces.tool_outputs.outcomes import (
     counts_nothing,
     has_error,
@@ -26,6 +26,7 @@ from goodgain.traces.tool_outputs.outcomes import (
     strip_heading,
 )
 from goodgain.traces.tool_outputs.overlooked_results import find_overlooked_addresses, find_overlooked_objects
+from goodgain.traces.tool_outputs.products import CLAUDE_CODE, CODEX, DOCS, DUCKDUCKGO, ELEMENTS, GEMINI_CLI
 from goodgain.traces.tool_outputs.result_objects import (
     has_identity,
     join_texts,
@@ -42,12 +43,19 @@ from goodgain.traces.tool_outputs.service_answers import (
     is_wrapper,
     unwrap_langchain,
 )
+from goodgain.traces.tool_outputs.text_lists import LINKS, NUMBERED_LINKS, NUMBERED_TITLES, PARAGRAPHS, URLS, Layout
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
 #: that it leaves to the readers here.
 Parse = Callable[[Any], Iterable[Any] | None]
 
+#: The layouts of text in the order tried; each returns None for text in another one. What one product writes comes first,
+#: and links come late: numbered lists and blocks have lines that look like a bare link.
+LAYOUTS: tuple[Layout, ...] = (
+    *(CLAUDE_CODE, GEMINI_CLI, CODEX, DUCKDUCKGO, TAVILY, JINA, WIKIPEDIA, ELEMENTS, DOCS),
+    *(NUMBERED_LINKS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
+)
 #: What Tongyi's search tool writes between the results of several queries in one call.
 _BLOCK_SEPARATOR = "\n=======\n"
 #: Wrappers nested deeper are not opened, so that reading hostile output ends.

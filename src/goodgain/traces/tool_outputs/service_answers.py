@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from goodgain.traces.tool_outputs.layouts.list_lines import Layout, is_url
 from goodgain.traces.tool_outputs.result_objects import Object, has_identity, normalise_keys
+from goodgain.traces.tool_outputs.text_lists import Layout, is_url
 
 #: Keys under which an object holds its list of results, the best first.
 LIST_KEYS = (
