@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from goodgain.errors import InputError
-from goodgain.traces.tool_outputs.readers import LAYOUTS, Outcome, read_output
+from goodgain.traces.tool_outputs.outcomes import Outcome
+from goodgain.traces.tool_outputs.readers import LAYOUTS, read_output
 from goodgain.traces.tool_outputs.service_answers import HIT_SHAPES, LIST_KEYS, OBJECT_SHAPES
 from goodgain.traces.tool_outputs.text_lists import Layout
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS

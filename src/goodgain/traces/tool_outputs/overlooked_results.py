@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from goodgain.traces.model import Result
@@ -121,7 +121,7 @@ def _find_address(item: Object, *, in_list: bool) -> str | None:
     return None
 
 
-def find_overlooked_addresses(text: str, results: list[Result]) -> Iterator[str]:
+def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
     """Yield the addresses in a text that no result covers.
 
     These are the addresses that no result holds and that stand in a line without a result's own address; and those that
