@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -230,10 +229,9 @@ class _OutputReader(NamedTuple):
         results = read_objects(members, self.at, self.doc_type)
         if results is None:
             return UNPARSED
-        if make_key_plan(tuple(members[0])).simple is not None:
-            return Outcome("ok", results)
-        overlooked = (find_overlooked_objects(member, [], lists_only=True) for member in members)
-        return Outcome("ok", results, tuple(chain.from_iterable(overlooked)))
+        with_lists = (member for member in members if list in map(type, member.values()))
+        overlooked = [name for member in with_lists for name in find_overlooked_objects(member, [], lists_only=True)]
+        return Outcome("ok", results, tuple(overlooked))
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
         """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
@@ -290,8 +288,8 @@ class _OutputReader(NamedTuple):
 
 def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object has an id and holds results, rather than being one: a service's answer, say."""
-    plan = make_key_plan(tuple(item))
-    own = any(item[key] for key in plan.url + plan.title + plan.snippet if isinstance(item[key], str))
+    keys = make_key_plan(tuple(item)).fields
+    own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(True for _ in find_overlooked_objects(item, []))
 
 
