@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from goodgain.errors import InputError
-from goodgain.traces.tool_outputs.layouts import LAYOUTS
-from goodgain.traces.tool_outputs.layouts.list_lines import Layout
-from goodgain.traces.tool_outputs.readers import Outcome, read_output
+from goodgain.traces.tool_outputs.outcomes import Outcome
+from goodgain.traces.tool_outputs.readers import LAYOUTS, read_output
 from goodgain.traces.tool_outputs.service_answers import HIT_SHAPES, LIST_KEYS, OBJECT_SHAPES
+from goodgain.traces.tool_outputs.text_lists import Layout
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 from tests.support.counts import how_many
 

@@ -181,6 +181,12 @@ LEFT_OVER: dict[str, tuple[Any, int, int]] = {
     "a number left out": (f"1. [A]({_A})\nSand.\n3. [B]({_B})\nWater.", 1, 1),
     "another form at the end": (f"1. A\n   URL: {_A}\n   Sand.\n\n- {_B}", 1, 1),
     "JSON and prose with links": (json.dumps(_AB[:1]) + f"\nSee also {_B}.", 1, 1),
+    "a query's block that is cut off": (f"1. [A]({_A})\nSand.\n=======\n1. B\nWater.", 1, 1),
+    "a text that is cut off": ([json.dumps(_AB[:1]), json.dumps(_AB[1:])[:-9]], 1, 1),
+    "a part that is cut off": ([{"type": "text", "text": t} for t in (json.dumps(_AB[:1]), '[{"docid": "d2", "text": "W')], 1, 1),
+    "a list of other things": ([_AB[:1], [{"docid": "d2"}, {}]], 1, 1),
+    "prose before a part": ([{"type": "text", "text": t} for t in ("I found one page.", json.dumps(_AB[:1]))], 1, 0),
+    "nothing behind a separator": (f"1. [A]({_A})\nSand.\n=======\n \n", 1, 0),
     "links in a snippet": (f"1. [A]({_A})\nSee {_B} and [C]({_C}) for more.", 1, 0),
 }  # fmt: skip
 

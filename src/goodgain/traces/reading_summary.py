@@ -257,7 +257,7 @@ class Summary(msgspec.Struct):
             )
         if self.unread:
             yield (
-                f"{self.searches_with_unread} searches have {self.unread} objects or addresses in their output that look "
+                f"{self.searches_with_unread} searches have {self.unread} objects or texts in their output that look "
                 f"like results and stand in no list that was read, the first at {self.first_unread}: they are not among the "
                 "results; read such output with parse= if they belong there"
             )

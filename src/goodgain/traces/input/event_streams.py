@@ -21,7 +21,12 @@ _CHUNK = "chat.completion.chunk"
 _WHOLE_TEXTS = {"role", "id", "type", "name"}
 _RESPONSE_ENDS = {"response.completed", "response.incomplete", "response.failed"}
 #: The field of an Anthropic block that each type of piece goes on with.
-_BLOCK_TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_BLOCK_TEXTS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
 _CALL_STATES = {
     "tool-input-available": "input-available",
     "tool-output-available": "output-available",
@@ -91,56 +96,33 @@ def _parse_object(text: str) -> Event | None:
     return value if isinstance(value, dict) else None
 
 
-class _Pieces(dict[str, Any]):
-    """An object whose fields come in pieces: texts go on, lists grow, members of `tool_calls` are told by their index."""
-
-    def add(self, piece: Event) -> None:
-        """Add what a piece has."""
+def _join_pieces(pieces: list[Event]) -> Event:
+    """Return the object whose fields come in pieces."""
+    fields: dict[str, list[Any]] = {}
+    for piece in pieces:
         for key, value in piece.items():
-            if value is None:
-                self.setdefault(key, None)
-            elif isinstance(value, str) and key not in _WHOLE_TEXTS:
-                kept = self.get(key)
-                if not isinstance(kept, _Text):
-                    kept = self[key] = _Text()
-                kept.append(value)
-            elif key == "tool_calls" and isinstance(value, list):
-                self._add_members(key, value)
-            elif isinstance(value, dict):
-                if not isinstance(self.get(key), _Pieces):
-                    self[key] = _Pieces()
-                self[key].add(value)
-            elif isinstance(value, list) and isinstance(self.get(key), list):
-                self[key] += value
-            elif value != "" or key not in self:
-                self[key] = list(value) if isinstance(value, list) else value
-
-    def _add_members(self, key: str, members: list[Any]) -> None:
-        if not isinstance(self.get(key), dict):
-            self[key] = {}
-        for member in members:
-            if isinstance(member, dict):
-                index = member.get("index")
-                place = index if isinstance(index, int) else len(self[key])
-                self[key].setdefault(place, _Pieces()).add({k: v for k, v in member.items() if k != "index"})
-
-    def build(self) -> Event:
-        """Return the whole object."""
-        return {key: _build(value) for key, value in self.items()}
+            fields.setdefault(key, []).append(value)
+    return {key: _join_values(key, values) for key, values in fields.items()}
 
 
-class _Text(list[str]):
-    """The pieces of a text."""
-
-
-def _build(value: Any) -> Any:
-    if isinstance(value, _Text):
-        return "".join(value)
-    if isinstance(value, _Pieces):
-        return value.build()
-    if isinstance(value, dict):  # members by their index
-        return [member.build() for _, member in sorted(value.items())]
-    return value
+def _join_values(key: str, values: list[Any]) -> Any:
+    """Join what pieces have under one key: texts go on, lists grow, members of `tool_calls` are told by their index."""
+    values = [value for value in values if value is not None]
+    kinds = set(map(type, values))
+    if key == "tool_calls" and kinds == {list}:
+        members: dict[int, list[Event]] = {}
+        for member in (member for value in values for member in value if isinstance(member, dict)):
+            index = member.get("index")
+            place = index if isinstance(index, int) else len(members)
+            members.setdefault(place, []).append({name: field for name, field in member.items() if name != "index"})
+        return [_join_pieces(of_one) for _, of_one in sorted(members.items())]
+    if kinds == {str}:
+        return next(filter(None, reversed(values)), "") if key in _WHOLE_TEXTS else "".join(values)
+    if kinds == {dict}:
+        return _join_pieces(values)
+    if kinds == {list}:
+        return [member for value in values for member in value]
+    return values[-1] if values else None
 
 
 def _name_answers(events: list[Event]) -> list[str]:
@@ -173,23 +155,28 @@ def _get_object(holder: Event, key: str) -> Event:
 
 def _assemble_chat(events: list[Event]) -> Assembled | None:
     """Join the deltas of each answer's first choice; several answers are the messages of one conversation."""
-    answers: dict[str, Event] = {}
+    chunks: dict[str, list[Event]] = {}
     for name, event in zip(_name_answers(events), events, strict=True):
-        answer = answers.setdefault(name, {"message": _Pieces(), "finish_reason": None, "usage": None})
-        answer["model"] = event.get("model") or answer.get("model")
-        answer["usage"] = event.get("usage") or answer["usage"]
-        for choice in _list_objects(event, "choices"):
-            if choice.get("index", 0) == 0:
-                answer["message"].add(_get_object(choice, "delta"))
-                answer["finish_reason"] = choice.get("finish_reason") or answer["finish_reason"]
-    whole = all(answer["finish_reason"] for answer in answers.values())
-    for answer in answers.values():
-        answer["message"] = {"role": "assistant", "content": None, **answer["message"].build()}
-    first = next(iter(answers.values()))
+        chunks.setdefault(name, []).append(event)
+    answers: list[Event] = []
+    for of_answer in chunks.values():
+        choices = [one for event in of_answer for one in _list_objects(event, "choices") if one.get("index", 0) == 0]
+        delta = _join_pieces([_get_object(choice, "delta") for choice in choices])
+        ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+        usages = [event["usage"] for event in of_answer if event.get("usage")]
+        models = [event["model"] for event in of_answer if event.get("model")]
+        answers.append(
+            {
+                "model": models[-1] if models else None,
+                "message": {"role": "assistant", "content": None, **delta},
+                "finish_reason": ends[-1] if ends else None,
+                "usage": usages[-1] if usages else None,
+            }
+        )
+    whole = all(answer["finish_reason"] for answer in answers)
+    first = answers[0]
     if len(answers) > 1:
-        messages = [
-            answer["message"] | ({"usage": answer["usage"]} if answer["usage"] else {}) for answer in answers.values()
-        ]
+        messages = [one["message"] | ({"usage": one["usage"]} if one["usage"] else {}) for one in answers]
         return Assembled({"model": first["model"], "messages": messages}, whole)
     choice = {"index": 0, "message": first["message"], "finish_reason": first["finish_reason"]}
     value = {"object": "chat.completion", "model": first["model"], "choices": [choice], "usage": first["usage"]}
@@ -221,50 +208,39 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
 def _assemble_anthropic(events: list[Event]) -> Assembled | None:
     """Join the pieces of each block; several answers are the messages of one conversation."""
     messages: list[Event] = []
-    blocks: dict[int, _Pieces] = {}
-    arguments: dict[int, list[str]] = {}
+    blocks: list[dict[int, list[Event]]] = []  # the pieces of each message's blocks
     ended = 0
     for event in events:
         kind, index, delta = event.get("type"), event.get("index"), _get_object(event, "delta")
         if kind == "message_start" and isinstance(event.get("message"), dict):
-            blocks, arguments = {}, {}
-            messages.append({**event["message"], "content": (blocks, arguments)})
+            messages.append(dict(event["message"]))
+            blocks.append({})
         elif not messages:
             return None
         elif kind == "content_block_start" and isinstance(index, int) and isinstance(event.get("content_block"), dict):
-            blocks[index] = _Pieces()
-            blocks[index].add(event["content_block"])
-        elif kind == "content_block_delta" and isinstance(index, int) and index in blocks:
-            _add_to_block(blocks[index], arguments.setdefault(index, []), delta)
+            blocks[-1][index] = [event["content_block"]]
+        elif kind == "content_block_delta" and isinstance(index, int) and index in blocks[-1]:
+            if delta.get("type") == "citations_delta":
+                blocks[-1][index].append({"citations": [delta.get("citation")]})
+            elif (field := _BLOCK_TEXTS.get(str(delta.get("type")))) is not None:
+                blocks[-1][index].append({field: delta.get(field)})
         elif kind == "message_delta":
             messages[-1].update({key: value for key, value in delta.items() if key != "content"})
             if isinstance(event.get("usage"), dict) and isinstance(messages[-1].get("usage"), dict):
                 messages[-1]["usage"] = {**messages[-1]["usage"], **event["usage"]}
         elif kind == "message_stop":
             ended += 1
-    whole = [{**message, "content": _build_blocks(*message["content"])} for message in messages]
-    return Assembled(whole[0] if len(whole) == 1 else {"messages": whole}, ended == len(whole))
+    for message, of_message in zip(messages, blocks, strict=True):
+        message["content"] = [_join_block(pieces) for _, pieces in sorted(of_message.items())]
+    return Assembled(messages[0] if len(messages) == 1 else {"messages": messages}, ended == len(messages))
 
 
-def _add_to_block(block: _Pieces, arguments: list[str], delta: Event) -> None:
-    kind = str(delta.get("type"))
-    if kind == "input_json_delta" and isinstance(delta.get("partial_json"), str):
-        arguments.append(delta["partial_json"])
-    elif kind in _BLOCK_TEXTS:
-        block.add({_BLOCK_TEXTS[kind]: delta.get(_BLOCK_TEXTS[kind])})
-    elif kind == "citations_delta":
-        block.add({"citations": [delta.get("citation")]})
-
-
-def _build_blocks(blocks: dict[int, _Pieces], arguments: dict[int, list[str]]) -> list[Event]:
-    built = []
-    for index, pieces in sorted(blocks.items()):
-        block = pieces.build()
-        if text := "".join(arguments.get(index, ())):
-            parsed = _parse_object(text)
-            block["input"] = text if parsed is None else parsed
-        built.append(block)
-    return built
+def _join_block(pieces: list[Event]) -> Event:
+    block = _join_pieces(pieces)
+    if arguments := block.pop("partial_json", None):
+        parsed = _parse_object(arguments)
+        block["input"] = arguments if parsed is None else parsed
+    return block
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:

@@ -18,8 +18,8 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name, read_results
-from goodgain.files.writing import Outputs, temporary_folder
-from goodgain.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputWriter
+from goodgain.files.writing import Outputs
+from goodgain.traces.output.run_batches import BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.traces.output.runs import NormaliseUrl
 from goodgain.traces.reading.query_ids import QueryNames
 from goodgain.traces.reading.query_joining import Question, read_earlier_queries, read_query_ids
@@ -89,46 +89,39 @@ def convert_traces(
             another output; or a file cannot be written. No file is left behind, and those that stood there stay as
             they were.
     """
-    out = Path(output)
-    wanted, spent, asked = (None if path is None else Path(path) for path in (results, costs, queries))
+    files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in (results, costs, queries)))
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError(
             "earlier results (--with) are joined by deduplication; give deduplicate=, or leave out --dedup none"
         )
     table = None if query_ids is None else read_query_ids(query_ids)
-    read = ReadOptions(**options, query_ids=table, costs=spent is not None)
+    read = ReadOptions(**options, query_ids=table, costs=costs is not None)
     tables = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
-    outputs = _check_outputs(paths, out, [wanted, spent, asked], [*known, *tables])
+    outputs = _check_outputs(paths, files, [*known, *tables])
     # Which queries of several runs are the same, and so which results, is known when all traces are read.
-    postpone = PLACEHOLDER in out.name or system is not None or bool(known) or earlier_queries is not None
+    postpone = not files.is_one_run or system is not None or bool(known) or earlier_queries is not None
     converter = BatchConverter(
-        deduplicate, deduplicate_all, normalise_url, out, wanted, spent is not None, asked is not None, system, postpone,
-        _read_earlier(known),
-    )  # fmt: skip
+        deduplicate, deduplicate_all, normalise_url, files, system, postpone, _read_earlier(known)
+    )
     summary, names = Summary(), _name_earlier(converter.earlier, earlier_queries)
     summary.earlier_by_id = bool(known) and earlier_queries is None
     with ExitStack() as stack:
-        writer = OutputWriter(stack, out, wanted, spent, asked, system, outputs)
-        if postpone:
-            writer.spool = stack.enter_context(temporary_folder())
+        writer = OutputWriter(stack, files, system, outputs)
         # The earlier results may be large: other processes do without. Closed also after an error: the processes end
         # before the files are removed.
         first = replace(converter, earlier=None)
         with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
             for batch in batches:
                 writer.add(batch, summary)
-        joined = names.join(read, summary)
-        for rows in writer.read_postponed(joined):
+        new_ids = names.join(read, summary)
+        for rows in writer.read_postponed(new_ids):
             writer.add(converter.convert_rows(rows), summary)
-        if spent is not None:
-            writer.write_costs(spent, joined)
-        if asked is not None:
-            writer.write_queries(asked, joined)
+        writer.write_tables(new_ids)
         writer.check_system(summary)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
-    return Conversion(writer.runs, wanted, writer.rows, writer.deduplicated, summary)
+    return Conversion(writer.runs, files.results, writer.rows, writer.deduplicated, summary)
 
 
 def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
@@ -153,16 +146,16 @@ def _name_earlier(earlier: pl.DataFrame | None, queries: Any) -> QueryNames:
     return QueryNames(found, str(queries) if isinstance(queries, (str, os.PathLike)) else "the earlier queries")
 
 
-def _check_outputs(paths: Paths, out: Path, tables: list[Path | None], known: list[Path]) -> Outputs:
+def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
     """Check the outputs whose names are known now; with `{system}`, a run is checked when its system is met."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
-    for path in (out, *tables):
+    for path in files:
         if path is None:
             continue
-        if path is not out:
+        if path is not files.run:
             check_results_name(path)
         if path.is_dir():
             raise InputError(f"{path}: is a directory; name the file to write")
-        if path is not out or PLACEHOLDER not in out.name:
+        if path is not files.run or files.is_one_run:
             outputs.add(path)
     return outputs

@@ -5,7 +5,7 @@ Documents of queries whose results lack ids are found by deduplication first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,10 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.table_writing import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
-from goodgain.files.writing import Outputs, write_with_polars
+from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
-from goodgain.traces.reading.query_joining import QueryJoin, rename_queries
+from goodgain.traces.reading.query_joining import rename_queries
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary
 
@@ -34,12 +34,26 @@ _ROWS_A_BATCH = 200_000
 _MAX_NAME = 150
 
 
+class OutputFiles(NamedTuple):
+    """The files that a conversion writes: the run (or with PLACEHOLDER, runs), and tables where they are wanted."""
+
+    run: Path
+    results: Path | None = None
+    costs: Path | None = None
+    queries: Path | None = None
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether all rows go into one run."""
+        return PLACEHOLDER not in self.run.name
+
+
 class ConvertedBatch(NamedTuple):
     """A batch as it is written.
 
     Attributes:
         runs, results: the rows of each run, and the results if they are wanted, encoded as their files hold them.
-        costs, queries: what iterations cost, and the texts of queries, if they are wanted.
+        costs, queries: what iterations cost, and the texts of queries.
         postponed: rows whose documents, or the ids of whose queries, are known only when all traces are read.
         deduplicated: queries whose documents were found by deduplication.
     """
@@ -60,8 +74,7 @@ class BatchConverter:
         deduplicate: finds the documents of a query's results; None: they are named as they stand.
         deduplicate_all: also of queries whose results all have ids.
         normalise_url: how URLs become ids where nothing is deduplicated.
-        run_file, results_file: what is written; the rows are encoded as their names say.
-        costs, queries: whether costs and the texts of queries are wanted.
+        files: what is written; the rows are encoded as their names say.
         system: the one system to convert.
         postpone: return the rows as they are, because more rows of their queries may come.
         earlier: results that have their documents already.
@@ -70,24 +83,21 @@ class BatchConverter:
     deduplicate: Deduplicate | None
     deduplicate_all: bool
     normalise_url: NormaliseUrl | None
-    run_file: Path
-    results_file: Path | None
-    costs: bool
-    queries: bool
+    files: OutputFiles
     system: str | None
     postpone: bool
     earlier: pl.DataFrame | None = None
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
         plain = rows.all_have_ids and not self.deduplicate_all
-        frame = self._select_system(rows.to_frame(for_run=plain and self.results_file is None and not self.postpone))
+        frame = self._select_system(rows.to_frame(for_run=plain and self.files.results is None and not self.postpone))
         if self.postpone:
             batch = ConvertedBatch([], postponed=frame)
         else:
             batch = self._encode_rows(frame) if plain else self.convert_rows(frame)
         return batch._replace(
-            costs=self._select_system(rows.costs_to_frame()) if self.costs else None,
-            queries=self._select_system(rows.queries_to_frame()) if self.queries else None,
+            costs=self._select_system(rows.costs_to_frame()) if self.files.costs else None,
+            queries=self._select_system(rows.queries_to_frame()) if self.files.queries else None,
         )
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -126,13 +136,16 @@ class BatchConverter:
     def _encode_rows(self, frame: pl.DataFrame) -> ConvertedBatch:
         """Encode the run of each system and replicate, and the results, which say the document of each row."""
         results = None
-        if self.results_file is not None:
+        if self.files.results is not None:
             frame = add_documents(frame, self.normalise_url)
-            results = encode_rows(frame, self.results_file)
+            results = encode_rows(frame, self.files.results)
         names = list_runs(frame)
         runs = [(name, frame if len(names) == 1 else frame.filter(is_of_run(name))) for name in names]
         return ConvertedBatch(
-            [(name, encode_rows(to_run(rows, normalise_url=self.normalise_url), self.run_file)) for name, rows in runs],
+            [
+                (name, encode_rows(to_run(rows, normalise_url=self.normalise_url), self.files.run))
+                for name, rows in runs
+            ],
             results,
         )
 
@@ -144,29 +157,21 @@ class OutputWriter:
         runs: the file of each run, by the run's label.
         rows: rows written to runs.
         deduplicated: queries whose documents were found by deduplication.
-        spool: a folder for postponed rows.
     """
 
-    def __init__(
-        self, stack: ExitStack, out: Path, results: Path | None, costs: Path | None, queries: Path | None,
-        system: str | None, outputs: Outputs,
-    ) -> None:  # fmt: skip
+    def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: Outputs) -> None:
         self.runs: dict[str, Path] = {}
         self.rows = self.deduplicated = 0
-        self.spool: Path | None = None
         self._stack = stack
-        self._out = out
+        self._files = files
         self._system = system
         self._outputs = outputs
-        self._appends: dict[str, Append] = {}
         self._escaped = 0
-        self._results = stack.enter_context(append_rows(results)) if results is not None else None
-        self._tables = {path: stack.enter_context(append_rows(path)) for path in (costs, queries) if path is not None}
+        known = [path for path in files if path is not None and (path is not files.run or files.is_one_run)]
+        self._appends = {path: stack.enter_context(append_rows(path)) for path in known}
         self._spent: list[pl.DataFrame] = []
         self._asked: dict[str, str] = {}
-        self._spooled: list[Path] = []
-        if PLACEHOLDER not in out.name:
-            self._appends[""] = stack.enter_context(append_rows(out))
+        self._postponed: list[Path] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
         """Write a batch.
@@ -174,38 +179,38 @@ class OutputWriter:
         Raises:
             InputError: there are several runs, but only one output.
         """
-        if PLACEHOLDER not in self._out.name:
+        if self._files.is_one_run:
             self._check_one_run(summary)
         for name, run in batch.runs:
             self._open_run(name)(run)
             self.rows += run.rows
             self._escaped += run.escaped
-        if self._results is not None and batch.results is not None:
-            self._results(batch.results)
+        if self._files.results is not None and batch.results is not None:
+            self._appends[self._files.results](batch.results)
         if batch.costs is not None:
             self._spent.append(batch.costs)
         if batch.queries is not None:
             for query_id, text in batch.queries.select("query_id", "text").iter_rows():
                 if text.strip():
                     self._asked.setdefault(query_id, text)  # several systems were asked the same
-        if batch.postponed is not None and batch.postponed.height and self.spool is not None:
-            self._spooled.append(self.spool / f"{len(self._spooled)}.parquet")
+        if batch.postponed is not None and batch.postponed.height:
+            folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
+            self._postponed.append(folder / f"{len(self._postponed)}.parquet")
             with write_with_polars():
-                batch.postponed.write_parquet(self._spooled[-1])
+                batch.postponed.write_parquet(self._postponed[-1])
         self.deduplicated += batch.deduplicated
 
-    def write_costs(self, path: Path, joined: QueryJoin) -> None:
-        """Write what each iteration cost, with the ids of joined queries."""
-        if self._spent:
-            self._tables[path](encode_rows(rename_queries(pl.concat(self._spent), joined), path))
-
-    def write_queries(self, path: Path, joined: QueryJoin) -> None:
-        """Write the text of each query once."""
-        asked: dict[str, str] = {}
-        for query_id, text in self._asked.items():
-            asked.setdefault(joined.ids.get(query_id, query_id), text)
-        frame = pl.DataFrame(list(asked.items()), schema={"query_id": pl.String, "text": pl.String}, orient="row")
-        self._tables[path](encode_rows(frame, path))
+    def write_tables(self, new_ids: Mapping[str, str]) -> None:
+        """Write what each iteration cost, and the text of each query once, with the ids of joined queries."""
+        if self._files.costs is not None and self._spent:
+            spent = rename_queries(pl.concat(self._spent), new_ids)
+            self._appends[self._files.costs](encode_rows(spent, self._files.costs))
+        if self._files.queries is not None:
+            asked: dict[str, str] = {}
+            for query_id, text in self._asked.items():
+                asked.setdefault(new_ids.get(query_id, query_id), text)
+            frame = pl.DataFrame(list(asked.items()), schema={"query_id": pl.String, "text": pl.String}, orient="row")
+            self._appends[self._files.queries](encode_rows(frame, self._files.queries))
 
     def _list_wanted(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
@@ -223,26 +228,26 @@ class OutputWriter:
 
     def _open_run(self, name: RunName) -> Append:
         label = name.label or DEFAULT_TAG
-        if PLACEHOLDER not in self._out.name:
-            self.runs[label] = self._out
-            return self._appends[""]
-        if label not in self._appends:
+        if self._files.is_one_run:
+            self.runs[label] = self._files.run
+        elif label not in self.runs:
             # The replicate stands behind a point, so that runs/agent.*.run are the runs of one system.
             parts = [name.system or DEFAULT_TAG, *([name.replicate] if name.replicate is not None else [])]
-            path = self._out.with_name(self._out.name.replace(PLACEHOLDER, ".".join(map(_make_safe, parts))))
+            out = self._files.run
+            path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_safe, parts))))
             if path in self.runs.values():
                 raise InputError(f"{path}: two systems would be written to this file; convert them apart with system=")
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path
-            self._appends[label] = self._stack.enter_context(append_rows(path))
-        return self._appends[label]
+            self._appends[path] = self._stack.enter_context(append_rows(path))
+        return self._appends[self.runs[label]]
 
-    def read_postponed(self, joined: QueryJoin) -> Iterator[pl.DataFrame]:
+    def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[pl.DataFrame]:
         """Yield the postponed rows from disk, with the ids of joined queries, whole queries at a time."""
-        if not self._spooled:
+        if not self._postponed:
             return
-        rows = rename_queries(pl.scan_parquet(self._spooled), joined)
+        rows = rename_queries(pl.scan_parquet(self._postponed), new_ids)
         sizes = rows.group_by("query_id", maintain_order=True).len().collect()
         part = (sizes["len"].cum_sum() // _ROWS_A_BATCH).alias("part")
         for _, queries in sizes.with_columns(part).group_by("part", maintain_order=True):
@@ -267,7 +272,7 @@ class OutputWriter:
                 f"the results of {self.deduplicated} queries lack ids: deduplication identified their documents; "
                 "--dedup none (deduplicate=None) uses their URLs as they are"
             )
-        warn_of_escaped_ids(self._escaped, self._out)
+        warn_of_escaped_ids(self._escaped, self._files.run)
 
 
 def _make_safe(name: str) -> str:

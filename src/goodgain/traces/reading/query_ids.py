@@ -8,7 +8,7 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.traces.expected_values import describe, format_place
 from goodgain.traces.model import Trace
-from goodgain.traces.reading.query_joining import EARLIER, NamedQuery, QueryJoin, Question, join_queries
+from goodgain.traces.reading.query_joining import EARLIER, NamedQuery, Question, join_queries
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.trace_queries import Query
 from goodgain.traces.reading_summary import RunName, Summary
@@ -57,22 +57,19 @@ class QueryNames:
                 "give the field to every trace, or use a function"
             )
 
-    def join(self, options: ReadOptions, summary: Summary) -> QueryJoin:
-        """Return which queries of several runs are the same, after all are read, and put the counts into `summary`.
+    def join(self, options: ReadOptions, summary: Summary) -> dict[str, str]:
+        """Return the new ids of queries of several runs that are the same, after all are read, and count them.
 
         Raises:
             InputError: ids and questions contradict each other.
         """
-        joined = join_queries(self._seen.values())
-        summary.joined_runs, summary.joined_by_id = joined.runs, joined.by_id
-        summary.joined_by_question, summary.joined_to_none = joined.by_question, joined.alone
         for query in self._seen.values():
             if query.source == "ignored":
                 summary.own_ids += 1
                 summary.first_own_id = summary.first_own_id or query.query_id
             if options.query_ids is not None and query.source != "table" and query.run != EARLIER:
                 summary.count_unnamed(query.query_id)
-        return joined
+        return join_queries(self._seen.values(), summary)
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:

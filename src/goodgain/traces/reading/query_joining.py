@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +18,7 @@ from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.logs import base_name
-from goodgain.traces.reading_summary import RunName
+from goodgain.traces.reading_summary import RunName, Summary
 
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
@@ -159,28 +158,11 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
     return (cast_texts(frame.select(names), names, rows.label) if names else frame), rows
 
 
-class QueryJoin(NamedTuple):
-    """Which queries of several runs are the same.
+def join_queries(named: Iterable[NamedQuery], summary: Summary) -> dict[str, str]:
+    """Return the new ids of queries of several runs that are the same, by their own ids, and count them.
 
-    Attributes:
-        ids: a query's own id -> the id that it gets.
-        runs: what the counts are of: `systems`, or `runs` of one system; empty where there is one run.
-        by_id, by_question, alone: queries of several of them, joined by equal ids or by equal questions, and queries
-            of one alone.
-    """
-
-    ids: Mapping[str, str]
-    runs: str = ""
-    by_id: int = 0
-    by_question: int = 0
-    alone: int = 0
-
-
-def join_queries(named: Iterable[NamedQuery]) -> QueryJoin:
-    """Join the queries of several runs, the first run first: it keeps its ids.
-
-    Queries with one id are one query. So are queries of different runs with one question, but not where a run has the
-    question twice.
+    The first run keeps its ids. Queries with one id are one query. So are queries of different runs with one question,
+    but not where a run has the question twice.
 
     Raises:
         InputError: a query of two systems has one id and two questions, or joining by question would give one run two
@@ -190,23 +172,24 @@ def join_queries(named: Iterable[NamedQuery]) -> QueryJoin:
     for query in named:
         runs.setdefault(query.run, {})[query.query_id] = query
     if len(runs) < 2:
-        return QueryJoin({})
+        return {}
     _check_equal_ids(runs)
     ids = _join_by_question(runs)
     _check_new_ids(runs, ids)
-    systems = {run.system for run in runs}
+    several_systems = len({run.system for run in runs}) > 1
+    summary.joined_runs = "systems" if several_systems else "runs"
     found_by: dict[str, set[str | None]] = {}
     for run, queries in runs.items():
         for query_id in queries:
-            found_by.setdefault(ids.get(query_id, query_id), set()).add(
-                run.system if len(systems) > 1 else run.replicate
-            )
+            of = run.system if several_systems else run.replicate
+            found_by.setdefault(ids.get(query_id, query_id), set()).add(of)
     renamed = set(ids.values())
-    counts = Counter("alone" if len(of) < 2 else "by_question" if query_id in renamed else "by_id"
-                     for query_id, of in found_by.items() if of != {EARLIER.system})  # fmt: skip
-    return QueryJoin(
-        ids, "systems" if len(systems) > 1 else "runs", counts["by_id"], counts["by_question"], counts["alone"]
-    )
+    for query_id, found in found_by.items():
+        if found != {EARLIER.system}:
+            summary.joined_to_none += len(found) < 2
+            summary.joined_by_question += len(found) > 1 and query_id in renamed
+            summary.joined_by_id += len(found) > 1 and query_id not in renamed
+    return ids
 
 
 def _check_equal_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> None:
@@ -262,6 +245,6 @@ def _check_new_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]], ids: Mappin
                 )
 
 
-def rename_queries(rows: Rows, joined: QueryJoin) -> Rows:
-    """Return rows with the ids of the queries that theirs are joined to."""
-    return rows.with_columns(pl.col("query_id").replace(joined.ids)) if joined.ids else rows
+def rename_queries(rows: Rows, ids: Mapping[str, str]) -> Rows:
+    """Return rows with the new ids of joined queries."""
+    return rows.with_columns(pl.col("query_id").replace(ids)) if ids else rows

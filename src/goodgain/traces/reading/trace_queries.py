@@ -11,8 +11,8 @@ from goodgain.traces.expected_values import format_place
 from goodgain.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
-from goodgain.traces.tool_outputs.outcomes import is_nothing_found
-from goodgain.traces.tool_outputs.readers import Outcome, looks_like_results, read_output
+from goodgain.traces.tool_outputs.outcomes import Outcome, is_nothing_found
+from goodgain.traces.tool_outputs.readers import looks_like_results, read_output
 from goodgain.traces.tool_outputs.result_objects import join_texts
 from goodgain.traces.tools import find_needed_argument, has_argument
 

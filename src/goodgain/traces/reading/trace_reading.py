@@ -131,12 +131,12 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     )  # fmt: skip
     summary, names = Summary(), QueryNames()
     frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
-    joined = names.join(options, summary)
+    new_ids = names.join(options, summary)
     summary.give_notices()
     if report is not None:
         report(summary)
-    results = rename_queries(concat_results([frame for frame, _ in frames]), joined)
-    return (results, rename_queries(pl.concat([spent for _, spent in frames]), joined)) if costs else results
+    results = rename_queries(concat_results([frame for frame, _ in frames]), new_ids)
+    return (results, rename_queries(pl.concat([spent for _, spent in frames]), new_ids)) if costs else results
 
 
 def _to_frames(rows: ResultRows) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -1,11 +1,17 @@
-"""Recognises what reports a failed search or one without results: texts, and objects with an error or a count."""
+"""What became of a search, and how tools report that it failed or found nothing: in texts, and in objects with an error
+or a count.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from goodgain.traces.expected_values import as_number
+from goodgain.traces.model import Result, Status
 from goodgain.traces.tool_outputs.result_objects import normalise_keys
 
 #: The beginnings of texts of failed searches, as agents' frameworks and MCP servers write them.
@@ -35,8 +41,8 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-#: A longer text goes on to say more, so it is not taken for "nothing found".
-_MAX_LENGTH = 1000
+#: A longer text goes on to say more, so it is not taken for "nothing found"; nor is an object with more texts.
+_MAX_LENGTH, _MAX_TEXTS = 1000, 3
 #: The query in such a sentence, which may hold a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 #: Keys that say how many results there are.
@@ -51,6 +57,42 @@ _WITHOUT_LIST = (
     ("_type", "SearchResponse", "queryContext", "webPages"),
     ("type", "search", "query", "web"),
 )
+
+
+class Outcome(NamedTuple):
+    """The status of a search, its results, and names (addresses, ids) of what else in the output looks like results."""
+
+    status: Status
+    results: tuple[Result, ...] = ()
+    overlooked: tuple[str, ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """How many things in the output look like results and are not among them."""
+        read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
+        return len(set(self.overlooked) - read)
+
+    def add_overlooked(self, names: Iterable[str]) -> Outcome:
+        """Return the outcome with more that looks like results."""
+        return self._replace(overlooked=(*self.overlooked, *names))
+
+
+EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
+
+
+def join_outcomes(outcomes: list[Outcome]) -> Outcome:
+    """Join the blocks of one search: ranks run on, and one block with results makes the search ok."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
+    results = [result for outcome in outcomes for result in outcome.results]
+    if results:
+        ranked = tuple(replace(result, rank=rank) for rank, result in enumerate(results, start=1))
+        return Outcome("ok", ranked, overlooked)
+    statuses = {outcome.status for outcome in outcomes}
+    # Without a result the worst case for a reader of the numbers decides: unparsed output may have held results.
+    worst = next((known for known in (UNPARSED, EMPTY, ERROR) if known.status in statuses), UNPARSED)
+    return worst.add_overlooked(overlooked)
 
 
 def is_failure(text: str) -> bool:
@@ -91,3 +133,9 @@ def counts_nothing(item: dict[str, Any]) -> bool:
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):
         return True
     return any(name in _COUNTS and as_number(item[key]) == 0 for key, name in normalise_keys(tuple(item)))
+
+
+def says_nothing_found(item: dict[str, Any]) -> bool:
+    """Return whether all texts of an object say that nothing was found."""
+    texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
+    return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))

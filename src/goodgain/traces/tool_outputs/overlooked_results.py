@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from goodgain.traces.model import Result
-from goodgain.traces.tool_outputs.layouts.list_lines import find_address, split_number
 from goodgain.traces.tool_outputs.result_objects import Object, make_key_plan, normalise_key
 from goodgain.traces.tool_outputs.service_answers import PICTURE_LISTS
+from goodgain.traces.tool_outputs.text_lists import find_address, split_number
 from goodgain.traces.tools import is_search_tool
 
 #: Keys of objects that have addresses and titles and are known not to be results.
@@ -55,7 +55,7 @@ def looks_like_search(key: str, value: Any) -> bool:
 def is_content(key: str, value: Any) -> bool:
     """Return whether a field may be the content of an item whose own content is missing: it has text in it."""
     if isinstance(value, str):
-        return len(value.split()) > 2 or bool(value and make_key_plan((key,)).snippet)
+        return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
     return normalise_key(key) not in _NOTES and any(isinstance(text, str) for item in objects for text in item.values())
 
@@ -112,16 +112,16 @@ def _find_addresses(value: Any, skipped: set[int], depth: int, *, in_list: bool)
 
 
 def _find_address(item: Object, *, in_list: bool) -> str | None:
-    plan = make_key_plan(tuple(item))
-    if not any(isinstance(item[key], str) and item[key].strip() for key in plan.title + plan.snippet):
+    keys = make_key_plan(tuple(item)).fields
+    if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
-    for key in plan.url + (plan.doc_id if in_list else ()):
+    for key in keys["url"] + (keys["doc_id"] if in_list else ()):
         if isinstance(value := item[key], (str, int)) and not isinstance(value, bool) and value != "":
             return str(value).strip()
     return None
 
 
-def find_overlooked_addresses(text: str, results: list[Result]) -> Iterator[str]:
+def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
     """Yield the addresses in a text that no result covers.
 
     These are the addresses that no result holds and that stand in a line without a result's own address; and those that

@@ -15,18 +15,26 @@ from msgspec.structs import replace
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
 from goodgain.traces.expected_values import as_number, describe, format_place
-from goodgain.traces.model import Result, Status
-from goodgain.traces.tool_outputs.layouts import LAYOUTS
+from goodgain.traces.model import Result
+from goodgain.traces.tool_outputs.labelled_blocks import JINA, LABELLED, RULED, TAVILY, WIKIPEDIA
 from goodgain.traces.tool_outputs.outcomes import (
+    EMPTY,
+    ERROR,
+    UNPARSED,
+    Outcome,
     counts_nothing,
     has_error,
     is_failure,
     is_not_recorded,
     is_nothing_found,
+    join_outcomes,
+    says_nothing_found,
     strip_heading,
 )
 from goodgain.traces.tool_outputs.overlooked_results import find_overlooked_addresses, find_overlooked_objects
+from goodgain.traces.tool_outputs.products import CLAUDE_CODE, CODEX, DOCS, DUCKDUCKGO, ELEMENTS, GEMINI_CLI
 from goodgain.traces.tool_outputs.result_objects import (
+    Object,
     has_identity,
     join_texts,
     make_key_plan,
@@ -37,36 +45,29 @@ from goodgain.traces.tool_outputs.service_answers import (
     HIT_SHAPES,
     OBJECT_SHAPES,
     are_parts,
-    find_list,
-    find_parallel_lists,
+    find_lists,
     is_wrapper,
     unwrap_langchain,
 )
+from goodgain.traces.tool_outputs.text_lists import LINKS, NUMBERED_LINKS, NUMBERED_TITLES, PARAGRAPHS, URLS, Layout
 from goodgain.traces.tool_outputs.values_in_text import NOTATIONS
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: nothing was found), or None for output
 #: that it leaves to the readers here.
 Parse = Callable[[Any], Iterable[Any] | None]
 
+#: The layouts of text in the order tried; each returns None for text in another one. What one product writes comes first,
+#: and links come late: numbered lists and blocks have lines that look like a bare link.
+LAYOUTS: tuple[Layout, ...] = (
+    *(CLAUDE_CODE, GEMINI_CLI, CODEX, DUCKDUCKGO, TAVILY, JINA, WIKIPEDIA, ELEMENTS, DOCS),
+    *(NUMBERED_LINKS, NUMBERED_TITLES, RULED, LABELLED, URLS, LINKS, PARAGRAPHS),
+)
 #: What Tongyi's search tool writes between the results of several queries in one call.
 _BLOCK_SEPARATOR = "\n=======\n"
 #: Wrappers nested deeper are not opened, so that reading hostile output ends.
 _MAX_DEPTH = 12
 #: Longer answers of tools that do not search are not looked at: they are pages. JSON may be longer than other text.
 _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
-#: An object with more texts than this is not taken for the report that nothing was found.
-_MAX_TEXTS = 3
-
-
-class Outcome(NamedTuple):
-    """The status of a search, its results, and how many more things in the output look like results."""
-
-    status: Status
-    results: tuple[Result, ...] = ()
-    unread: int = 0
-
-
-_EMPTY, _ERROR, _UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
@@ -80,12 +81,7 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """
     if parse is not None and (found := _call_parse(parse, output, at, doc_type)) is not None:
         return found
-    reader = _OutputReader(at, doc_type)
-    outcome = reader.read_value(output, _MAX_DEPTH)
-    if not reader.unread:
-        return outcome
-    read = {name for result in outcome.results for name in (result.url, result.doc_id)}
-    return outcome._replace(unread=len(set(reader.unread) - read))
+    return _OutputReader(at, doc_type).read_value(output, _MAX_DEPTH)
 
 
 def looks_like_results(output: Any, at: str) -> bool:
@@ -126,7 +122,7 @@ def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Out
                 f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
             )
         results.append(result)
-    return Outcome("ok", tuple(results)) if results else _EMPTY
+    return Outcome("ok", tuple(results)) if results else EMPTY
 
 
 def _join_text_parts(output: Any) -> Any:
@@ -139,140 +135,132 @@ def _join_text_parts(output: Any) -> Any:
     return "".join(texts) if is_text else output
 
 
-class _OutputReader:
-    """The readers for the output at one place, which errors name, of a tool whose results have this document type.
+class _OutputReader(NamedTuple):
+    """The readers for the output at one place, which errors name, of a tool whose results have this document type."""
 
-    `unread` has the addresses and ids of what looks like results outside the lists that were read.
-    """
-
-    def __init__(self, at: str, doc_type: str | None) -> None:
-        self.at = at
-        self.doc_type = doc_type
-        self.unread: list[str] = []
+    at: str
+    doc_type: str | None = None
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
-        if depth == 0:
-            return _UNPARSED
+        if depth <= 0:
+            return UNPARSED
         if isinstance(value, str):
             return self.read_text(value, depth)
         if isinstance(value, list):
             return self.read_list(value, depth)
         if isinstance(value, dict):
             return self.read_object(value, depth)
-        return _UNPARSED
+        return UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
         stripped = text.strip()
         if is_failure(stripped):
-            return _ERROR
+            return ERROR
         if stripped.startswith(("{", "[", '"')):
             try:
-                value = loads(stripped)
+                return self.read_value(loads(stripped), depth - 1)
             except NotJSONError:
                 if (many := parse_concatenated(stripped)) is not None:
                     return self.read_list(many, depth - 1)
-            else:
-                return self.read_value(value, depth - 1)
         if _BLOCK_SEPARATOR in text:
-            return _join_blocks([self.read_text(block, depth - 1) for block in text.split(_BLOCK_SEPARATOR)])
+            return self.read_blocks(text.split(_BLOCK_SEPARATOR), depth)
         says_nothing = is_nothing_found(stripped)
         if says_nothing and "\n" not in stripped:
-            return _EMPTY
+            return EMPTY
         outcome = self.read_layouts(strip_heading(stripped), depth)
         if outcome.status != "unparsed":
             return outcome
         if says_nothing:
-            return _EMPTY
-        return Outcome("unrecorded") if is_not_recorded(stripped) else _UNPARSED
+            return EMPTY
+        return Outcome("unrecorded") if is_not_recorded(stripped) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
         """Read a text in the first layout that knows it, or the value in it."""
         for layout in LAYOUTS:
             if results := layout.read(text):
-                if not layout.has_other_links:
-                    self.unread += find_overlooked_addresses(text, results)
-                return Outcome("ok", tuple(replace(one, type=self.doc_type or one.type) for one in results))
+                overlooked = () if layout.has_other_links else tuple(find_overlooked_addresses(text, results))
+                typed = tuple(replace(one, type=self.doc_type or one.type) for one in results)
+                return Outcome("ok", typed, overlooked)
         for notation in NOTATIONS:
             if (found := notation.read(text)) is not None:
                 value, around = found
-                before = len(self.unread)
                 outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
-                    self.unread += find_overlooked_addresses(around, list(outcome.results))
-                    return outcome
-                del self.unread[before:]
-        return _UNPARSED
+                    return outcome.add_overlooked(find_overlooked_addresses(around, outcome.results))
+        return UNPARSED
+
+    def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
+        """Read the blocks of one search, such as those of its several queries."""
+        return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
         """Read a list: of results, of content parts, of lists (one a query), or of pairs of document and score."""
         if not members:
-            return _EMPTY
-        if set(map(type, members)) == {dict}:
-            if members[0].get("lc") == 1:
-                members = [unwrap_langchain(member) for member in members]
-            first = members[0]
-            if ("type" in first or "text" in first) and are_parts(members):
-                return self.read_parts(members, depth)
-            if is_wrapper(first) and all(map(is_wrapper, members)):
-                return _join_blocks([self.read_object(member, depth - 1) for member in members])
-            if len(members) == 1 and self.is_empty(first):
-                return _EMPTY
-            for shape in HIT_SHAPES:
-                if (shape.key is None or shape.key in first) and (found := shape.read(members)) is not None:
-                    members = found
-                    break
-            results = read_objects(members, self.at, self.doc_type)
-            if results is None:
-                return _UNPARSED
-            if make_key_plan(tuple(members[0])).simple is None:
-                for member in members:
-                    self.unread += find_overlooked_objects(member, [], lists_only=True)
-            return Outcome("ok", results)
+            return EMPTY
+        if all(isinstance(member, dict) for member in members):
+            return self.read_objects(members, depth)
         if all(isinstance(member, list) for member in members):
             if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
                 return self.read_list([{"score": score, **document} for document, score in members], depth - 1)
-            return _join_blocks([self.read_list(member, depth - 1) for member in members])
+            return self.read_blocks(members, depth)
         if all(isinstance(member, str) for member in members):
-            return self.read_texts(members, depth)
-        return _UNPARSED
+            if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in members):
+                return self.read_list([{"url": text} for text in members], depth - 1)
+            return self.read_blocks(members, depth)
+        return UNPARSED
 
-    def read_texts(self, texts: list[str], depth: int) -> Outcome:
-        """Read a list of texts: each of them one object, a list of results, or a URL."""
-        if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in texts):
-            return self.read_list([{"url": text} for text in texts], depth - 1)
-        return _join_blocks([self.read_text(text, depth - 1) for text in texts])
+    def read_objects(self, members: list[Object], depth: int) -> Outcome:
+        """Read a list of objects: content parts, wrappers (one a query), or results."""
+        if members[0].get("lc") == 1:
+            members = [unwrap_langchain(member) for member in members]
+        first = members[0]
+        if ("type" in first or "text" in first) and are_parts(members):
+            return self.read_parts(members, depth)
+        if is_wrapper(first) and all(map(is_wrapper, members)):
+            return self.read_blocks(members, depth)
+        if len(members) == 1 and says_nothing_found(first):
+            return EMPTY
+        for shape in HIT_SHAPES:
+            if (shape.key is None or shape.key in first) and (found := shape.read(members)) is not None:
+                members = found
+                break
+        results = read_objects(members, self.at, self.doc_type)
+        if results is None:
+            return UNPARSED
+        with_lists = (member for member in members if list in map(type, member.values()))
+        overlooked = [name for member in with_lists for name in find_overlooked_objects(member, [], lists_only=True)]
+        return Outcome("ok", results, tuple(overlooked))
 
-    def read_parts(self, parts: list[dict[str, Any]], depth: int) -> Outcome:
+    def read_parts(self, parts: list[Object], depth: int) -> Outcome:
         """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
-        outcomes = []
+        blocks: list[Any] = []
         for part in parts:
             kind = part.get("type", "text")
             if kind == "search_result":
                 source = part.get("source")
                 named = {"url" if "://" in source else "doc_id": source} if isinstance(source, str) else {}
-                outcomes.append(self.read_list([{**part, "source": None, **named, "type": None}], depth - 1))
+                blocks.append([{**part, "source": None, **named, "type": None}])
             elif part.get("citations"):
-                outcomes.append(self.read_value(part["citations"], depth - 1))
+                blocks.append(part["citations"])
             elif kind == "resource":
-                outcomes.append(self.read_list([part.get("resource")], depth - 1))
+                blocks.append([part.get("resource")])
             elif kind in ("resource_link", "document"):
-                outcomes.append(self.read_list([part], depth - 1))
+                blocks.append([part])
             elif kind not in ("image", "audio"):
-                outcomes.append(self.read_value(part.get("text"), depth - 1))
-        if len(outcomes) > 1 and any(outcome.status == "unparsed" for outcome in outcomes):
-            before = len(self.unread)
+                blocks.append(part.get("text"))
+        outcomes = [self.read_value(block, depth - 1) for block in blocks]
+        if len(outcomes) > 1 and _lacks_one(outcomes):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
                 return whole  # one text that an API split into parts
-            del self.unread[before:]
-        return _join_blocks(outcomes)
+        return _join_blocks(blocks, outcomes, among_prose=True)
 
-    def read_object(self, item: dict[str, Any], depth: int) -> Outcome:
+    def read_object(self, item: Object, depth: int) -> Outcome:
         """Read an object: a wrapper around results, an error, or one result."""
         if item.get("isError") is True or item.get("is_error") is True:
-            return _EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else _ERROR
+            return EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else ERROR
         if item.get("structuredContent"):
             outcome = self.read_value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
@@ -284,52 +272,44 @@ class _OutputReader:
                 return self.read_list(members, depth - 1)
         if has_identity(item) and not is_wrapper(item) and not _wraps_results(item):
             return self.read_list([item], depth)
-        lists = find_parallel_lists(item)
-        held = find_list(item) if len(lists) < 2 else None
-        if lists and held is None:
-            self.unread += find_overlooked_objects(item, lists)
-            outcome = _join_lists([self.read_list(members, depth - 1) for members in lists])
-            return _ERROR if outcome.status == "empty" and has_error(item) else outcome
-        if held is not None:
-            outcome = self.read_value(held, depth - 1)
+        if lists := find_lists(item):
+            outcomes = [self.read_value(members, depth - 1) for members in lists]
+            # Where one of several lists cannot be read, its results would be missing.
+            outcome = UNPARSED if _lacks_one(outcomes) else join_outcomes(outcomes)
             if outcome.status != "empty" or not has_error(item):
-                self.unread += find_overlooked_objects(item, [held])
-                return outcome
+                return outcome.add_overlooked(find_overlooked_objects(item, lists))
         is_whole = not any(True for _ in find_overlooked_objects(item, []))
-        if is_whole and self.is_empty(item):
-            return _EMPTY
+        if is_whole and says_nothing_found(item):
+            return EMPTY
         if has_error(item):
-            return _ERROR
-        return _EMPTY if is_whole and counts_nothing(item) else _UNPARSED
-
-    def is_empty(self, item: dict[str, Any]) -> bool:
-        """Return whether all texts of an object say that nothing was found."""
-        texts = [value for value in item.values() if isinstance(value, str) and value.strip()]
-        return bool(texts) and len(texts) <= _MAX_TEXTS and all(map(is_nothing_found, texts))
+            return ERROR
+        return EMPTY if is_whole and counts_nothing(item) else UNPARSED
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object has an id and holds results, rather than being one: a service's answer, say."""
-    plan = make_key_plan(tuple(item))
-    own = any(item[key] for key in plan.url + plan.title + plan.snippet if isinstance(item[key], str))
+    keys = make_key_plan(tuple(item)).fields
+    own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(True for _ in find_overlooked_objects(item, []))
 
 
-def _join_lists(outcomes: list[Outcome]) -> Outcome:
-    """Join the lists of results in one answer; unparsed if one of them is, as its results would be missing."""
-    return _UNPARSED if _UNPARSED in outcomes else _join_blocks(outcomes)
+def _lacks_one(outcomes: list[Outcome]) -> bool:
+    return any(outcome.status == "unparsed" for outcome in outcomes)
 
 
-def _join_blocks(outcomes: list[Outcome]) -> Outcome:
-    """Join the blocks of one search: ranks run on, and one block with results makes the search ok."""
-    if len(outcomes) == 1:
-        return outcomes[0]
-    results = [result for outcome in outcomes for result in outcome.results]
-    if results:
-        return Outcome("ok", tuple(replace(result, rank=rank) for rank, result in enumerate(results, start=1)))
-    statuses = {outcome.status for outcome in outcomes}
-    # Without a result the worst case for a reader of the numbers decides: unparsed output may have held results.
-    for status in (_UNPARSED, _EMPTY, _ERROR):
-        if status.status in statuses:
-            return status
-    return _UNPARSED
+def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
+    """Join the blocks of one search, and name those with results that cannot be read although others can.
+
+    With `among_prose`, a text without an address that does not begin as JSON is not such a block.
+    """
+    joined = join_outcomes(outcomes)
+    if joined.status != "ok" or len(blocks) == 1:
+        return joined
+    overlooked: list[str] = []
+    for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), start=1):
+        if block and outcome.status in ("unparsed", "unrecorded"):
+            text = block.strip() if isinstance(block, str) else "["
+            may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
+            addresses = list(find_overlooked_addresses(text, []))
+            overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])
+    return joined.add_overlooked(overlooked)

@@ -6,7 +6,6 @@ decided once for each set of keys, as all results of a tool have the same ones.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -53,8 +52,6 @@ _DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_i
 _MAX_FIELD_LENGTH = 1000
 #: Objects nested deeper are not looked at; search APIs nest as in `hit._source.metadata`.
 _MAX_DEPTH = 4
-#: What a title may begin with that needs a second look: nothing at all, or a quote that is to be stripped.
-_QUOTES = ("", '"', "'")
 _WEB = ("http://", "https://")
 #: The header that Markdown pages begin with; of more than 20 lines it is a table or a rule, not a header.
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
@@ -81,24 +78,16 @@ class KeyPlan(NamedTuple):
     """How to read objects with one set of keys.
 
     Attributes:
-        doc_id, url, title, snippet, score, type: the keys that hold this field, the best first.
+        fields: for each field of a Result the keys that hold it, the best first.
+        steps: field, key and reader, in the order in which they are tried until the field is found.
         containers: keys that hold more of the result in an inner object.
-        sources: keys that hold a URL, or the name of a source.
         others: all other keys, with the name of the field and whether it is an id.
-        simple: the one key, or None, of doc_id, url, title, snippet and score; None if a field has several keys or
-            there is more to read. Most tools write simple objects, which are read on a short way.
     """
 
-    doc_id: tuple[str, ...]
-    url: tuple[str, ...]
-    title: tuple[str, ...]
-    snippet: tuple[str, ...]
-    score: tuple[str, ...]
-    type: tuple[str, ...]
+    fields: dict[str, tuple[str, ...]]
+    steps: tuple[tuple[str, str, Callable[[Any, str], Any]], ...]
     containers: tuple[str, ...]
-    sources: tuple[str, ...]
     others: tuple[tuple[str, str, bool], ...]
-    simple: tuple[str | None, ...] | None
 
 
 @lru_cache(maxsize=1024)
@@ -112,58 +101,29 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
         return tuple(key for name in names for key in by_name.get(name, ()))
 
     fields = {field: find(names) for field, names in _FIELDS.items()}
-    containers, sources = find(_CONTAINERS), find(("source",))
-    read = {key for keys_of_field in (*fields.values(), containers) for key in keys_of_field}
+    steps = [(field, key, _READERS[field]) for field, found in fields.items() for key in found]
+    steps += [("url", key, _read_source) for key in find(("source",))]
+    containers = find(_CONTAINERS)
+    read = {*containers, *(key for _, key, _ in steps)}
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
         if key not in read and (name := _field_name(key)) and name not in _DROPPED
     )
-    of_simple = [fields[field] for field in ("doc_id", "url", "title", "snippet", "score")]
-    is_simple = not (others or fields["type"] or containers) and all(len(found) < 2 for found in of_simple)
-    simple = tuple(found[0] if found else None for found in of_simple) if is_simple else None
-    return KeyPlan(**fields, containers=containers, sources=sources, others=others, simple=simple)
+    return KeyPlan(fields, tuple(steps), containers, others)
 
 
 def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
     """Return the results that objects describe, ranked in their order; None if one of them does not describe a result.
 
-    Simple objects, nearly all, are read in this loop without a call of `read_object`: reading spends most of its time
-    here.
-
     Raises:
         InputError: an id or URL is neither text nor a number.
     """
     results: list[Result] = []
-    add = results.append
-    last: tuple[str, ...] | None = None
-    simple: tuple[str | None, ...] | None = None
-    for_id = for_url = for_title = for_snippet = for_score = None
     for rank, item in enumerate(items, start=1):
-        keys = tuple(item)
-        if keys != last:
-            last, simple = keys, make_key_plan(keys).simple
-            if simple is not None:
-                for_id, for_url, for_title, for_snippet, for_score = simple
-        if simple is not None and for_id and for_title and for_snippet:
-            doc_id, title, snippet = item[for_id], item[for_title], item[for_snippet]
-            url = item[for_url] if for_url else ""
-            score = item[for_score] if for_score else None
-            if (
-                type(doc_id) is type(title) is type(snippet) is type(url) is str
-                and doc_id
-                and snippet
-                and title[:1] not in _QUOTES
-                and not snippet.startswith("http")
-                and not (url and doc_id.startswith("http"))
-                and (score is None or (type(score) is float and math.isfinite(score)))
-            ):
-                add(Result(rank, doc_id, (), url.strip() or None, title, snippet, score, doc_type))
-                continue
-        found = read_object(item, rank, at, doc_type)
-        if found is None:
+        if (found := read_object(item, rank, at, doc_type)) is None:
             return None
-        add(found)
+        results.append(found)
     return tuple(results)
 
 
@@ -175,7 +135,7 @@ def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -
     Raises:
         InputError: the id or URL is neither text nor a number.
     """
-    doc_id = url = title = snippet = score = kind = None
+    found: dict[str, Any] = {}
     ids: Pairs = ()
     fields: Pairs = ()
     todo = [item]
@@ -183,19 +143,18 @@ def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -
         inner: list[Object] = []
         for part in todo:
             plan = make_key_plan(tuple(part))
-            doc_id = doc_id or _read_first(part, plan.doc_id, expect_id, at)
-            url = url or _read_first(part, plan.url, _read_url, at) or _read_first(part, plan.sources, _read_source)
-            title = title or _read_first(part, plan.title, join_texts)
-            snippet = snippet or _read_first(part, plan.snippet, _read_snippet)
-            score = _read_first(part, plan.score, as_number) if score is None else score
-            kind = kind or _read_first(part, plan.type, _read_type)
+            for field, key, read in plan.steps:
+                if field not in found and (held := part[key]) is not None and (value := read(held, at)) is not None:
+                    found[field] = value
             if plan.others:
                 new_ids, new_fields = _read_others(part, plan.others)
                 ids, fields = ids + new_ids, fields + new_fields
-            inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
-        todo = inner
-        if not todo:
+            if plan.containers:
+                inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
+        if not inner:
             break
+        todo = inner
+    doc_id, url, title, snippet = found.get("doc_id"), found.get("url"), found.get("title"), found.get("snippet")
     if doc_id is None and url is None and title is None and snippet is None:
         return None
     if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
@@ -204,14 +163,15 @@ def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -
         title, fields = _read_front_matter(snippet, fields)
     if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
         title = title[1:-1]
-    return Result(rank, doc_id, ids, url, title, snippet, score, doc_type or kind, fields)
+    return Result(rank, doc_id, ids, url, title, snippet, found.get("score"), doc_type or found.get("type"), fields)
 
 
 def has_identity(item: Object) -> bool:
     """Return whether an object outside a list is surely a result: it has an id or a URL, and a title or text."""
     plan = make_key_plan(tuple(item))
-    named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in plan.doc_id + plan.url)
-    return named and any(item[key] for key in plan.title + plan.snippet + plan.containers)
+    keys = plan.fields
+    named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in keys["doc_id"] + keys["url"])
+    return named and any(item[key] for key in keys["title"] + keys["snippet"] + plan.containers)
 
 
 def join_texts(value: Any) -> str | None:
@@ -226,15 +186,6 @@ def join_texts(value: Any) -> str | None:
     return None
 
 
-def _read_first(part: Object, keys: tuple[str, ...], read: Callable[..., Any], *at: str) -> Any:
-    """Return what the first of some keys holds that can be read."""
-    for key in keys:
-        value = part[key]
-        if value is not None and (found := read(value, *at)) is not None:
-            return found
-    return None
-
-
 def _read_url(value: Any, at: str) -> str | None:
     if isinstance(value, str):
         return value.strip() or None
@@ -243,21 +194,32 @@ def _read_url(value: Any, at: str) -> str | None:
     raise unexpected_value(at, "a URL as text", value)
 
 
-def _read_source(value: Any) -> str | None:
+def _read_source(value: Any, at: str) -> str | None:
     """Return an address; a site's name is a field."""
     return value if isinstance(value, str) and value.startswith(_WEB) else None
 
 
-def _read_snippet(value: Any) -> str | None:
-    text = join_texts(value)
-    if text is None or (len(text) < 2048 and text.startswith(_WEB) and " " not in text):
+def _read_snippet(value: Any, at: str) -> str | None:
+    text = value if isinstance(value, str) else join_texts(value)
+    if not text or (text.startswith(_WEB) and len(text) < 2048 and " " not in text):
         return None  # a bare address under `document` or `content` is not the document's text
     return text
 
 
-def _read_type(value: Any) -> str | None:
+def _read_type(value: Any, at: str) -> str | None:
     name = _field_name(value) if isinstance(value, str) else None
     return None if not name or name in _NOT_DOCUMENT_TYPES else name
+
+
+#: How the value of each field of a Result is read, at a place that errors name.
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    "doc_id": expect_id,
+    "url": _read_url,
+    "title": lambda value, at: join_texts(value),
+    "snippet": _read_snippet,
+    "score": lambda value, at: as_number(value),
+    "type": _read_type,
+}
 
 
 def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from goodgain.traces.tool_outputs.layouts.list_lines import Layout, is_url
 from goodgain.traces.tool_outputs.result_objects import Object, has_identity, normalise_keys
+from goodgain.traces.tool_outputs.text_lists import Layout, is_url
 
 #: Keys under which an object holds its list of results, the best first.
 LIST_KEYS = (
@@ -36,21 +36,28 @@ _PICTURE_KEYS = {"type", "name", "title", "url", "favicon"}
 _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "distances": "distance"}
 
 
-def find_list(item: Object) -> Any:
-    """Return what an object wraps: the value of its best key with a list, else of one with an object or text."""
+def find_lists(item: Object) -> list[Any]:
+    """Return what an object wraps: the lists of results that stand side by side in it, or the value of its best key."""
+    lists = _find_parallel_lists(item)
+    held = _find_list(item) if len(lists) < 2 else None
+    return lists if held is None else [held]
+
+
+def _find_list(item: Object) -> Any:
+    """Return the value of the best key with a list, else of one with an object or text."""
     names = {name: key for key, name in normalise_keys(tuple(item))}
-    for name in LIST_KEYS:
-        if name in _ALWAYS_LISTS and name in names and isinstance(item[names[name]], list):
-            return item[names[name]]
-    held = [item[names[name]] for name in LIST_KEYS if name in names]
+    held = [(item[names[name]], name in _ALWAYS_LISTS) for name in LIST_KEYS if name in names]
+    for value, is_always in held:
+        if is_always and isinstance(value, list):
+            return value
     for kind in (list, dict, str):
-        for value in held:
+        for value, _ in held:
             if isinstance(value, kind) and value:
                 return value
-    return next((value for value in held if isinstance(value, list)), None)
+    return next((value for value, _ in held if isinstance(value, list)), None)
 
 
-def find_parallel_lists(item: Object) -> list[Any]:
+def _find_parallel_lists(item: Object) -> list[Any]:
     """Return the lists of results that stand side by side in an answer, or in objects there, in the answer's order.
 
     Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
@@ -59,23 +66,15 @@ def find_parallel_lists(item: Object) -> list[Any]:
     for key, name in normalise_keys(tuple(item)):
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
             value = item[key]
-            inner = _find_inner_list(value) if isinstance(value, dict) else value
-            if isinstance(inner, list) and set(map(type, inner)) <= {dict}:
-                found.append(inner)
-    return found if len(found) < 2 else _leave_out_repeats(found)
-
-
-def _find_inner_list(value: Object) -> Any:
-    names = normalise_keys(tuple(value))
-    return next((value[key] for key, name in names if name in ("results", "value", "places")), None)
-
-
-def _leave_out_repeats(lists: list[Any]) -> list[Any]:
-    """Leave out the lists that an answer repeats under other names."""
-    kept: dict[bytes, Any] = {}
-    for one in lists:
-        kept.setdefault(orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS), one)
-    return list(kept.values())
+            if isinstance(value, dict):
+                inner = normalise_keys(tuple(value))
+                value = next((value[key] for key, name in inner if name in ("results", "value", "places")), None)
+            if isinstance(value, list) and set(map(type, value)) <= {dict}:
+                found.append(value)
+    if len(found) < 2:
+        return found
+    # Some answers repeat a list under another name.
+    return list({orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS): one for one in found}.values())
 
 
 def is_wrapper(item: Object) -> bool:

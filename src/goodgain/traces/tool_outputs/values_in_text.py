@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated
-from goodgain.traces.tool_outputs.layouts.list_lines import Layout
+from goodgain.traces.tool_outputs.text_lists import Layout
 
 #: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
 _MAX_PYTHON = 1 << 20

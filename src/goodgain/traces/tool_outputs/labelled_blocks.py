@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from goodgain.traces.model import Result
-from goodgain.traces.tool_outputs.layouts.list_lines import Layout, is_heading
-from goodgain.traces.tool_outputs.result_objects import normalise_key, read_object
+from goodgain.traces.tool_outputs.result_objects import normalise_key, read_objects
+from goodgain.traces.tool_outputs.text_lists import Entry, Layout, is_heading, make_result, split_entries
 
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
@@ -37,68 +37,47 @@ _Block = dict[str, list[str]]
 
 
 def _read_labelled(text: str) -> list[Result] | None:
-    """Read blocks; a new one begins where the first label comes again, also within a text that has such a line.
-
-    All lines below the last label of a block belong to it, also those with a colon, as pages have such lines.
-    """
-    blocks: list[_Block] = []
-    first = ""
-    for line in text.strip().splitlines():
-        name, value = _split_label(line)
-        if not name:
-            if blocks:
-                next(reversed(blocks[-1].values())).append(line)
-            elif not is_heading(line):
-                return None
-            continue
-        first = first or name
-        if not blocks or (name == first and len(blocks[-1]) > 1):
-            blocks.append({})
-        _add_line(blocks[-1], name, value, line)
-    return _make_results(blocks)
+    """Read blocks; a new one begins where the first label comes again, also within a text that has such a line."""
+    return _make_results(_split_blocks(text, ruled=False))
 
 
 def _read_ruled(text: str) -> list[Result] | None:
     """Read blocks between rules (`---`): a rule parts two of them only if the first label of all stands below it."""
-    blocks: list[_Block] = []
-    first, after_rule = "", True
-    for line in text.strip().splitlines():
-        if _RULE.fullmatch(line):
-            after_rule = True
-            continue
-        if after_rule and not line.strip():
-            continue
-        name, value = _split_label(line)
-        if after_rule and name and name == (first or name):
-            first = name
-            blocks.append({})
-        elif not blocks:
-            if not is_heading(line):
-                return None
-            continue
-        after_rule = False
-        if name:
-            _add_line(blocks[-1], name, value, line)
-        else:
-            next(reversed(blocks[-1].values())).append(line)
+    blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = _read_labelled(text) if ruled else None
     # Where each line with the first label begins a block with an address, a rule is a line of some page.
     return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
 
 
-def _split_label(line: str) -> tuple[str, str]:
-    """Return the key that a line's label stands for, and what follows it; an empty key where it has no known label."""
-    found = _LABEL.match(line)
-    name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
-    return (name, found["value"]) if found and name else ("", line)
+def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
+    """Return the blocks of a text, the lines of each label together; none where other text than headings comes first.
 
-
-def _add_line(block: _Block, name: str, value: str, line: str) -> None:
-    if name in block:
-        next(reversed(block.values())).append(line)
-    else:
-        block[name] = [value]
+    All lines below the last label of a block belong to it, also those with a colon, as pages have such lines.
+    """
+    blocks: list[_Block] = []
+    first, after_rule = "", ruled
+    for line in text.strip().splitlines():
+        if ruled and _RULE.fullmatch(line):
+            after_rule = True
+        if after_rule and (not line.strip() or _RULE.fullmatch(line)):
+            continue
+        found = _LABEL.match(line)
+        name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
+        begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1
+        if name and begins and name == (first or name):
+            first = name
+            blocks.append({})
+        elif not blocks:
+            if not is_heading(line):
+                return []
+            continue
+        after_rule = False
+        if found and name and name not in blocks[-1]:
+            blocks[-1][name] = [found["value"]]
+        else:
+            next(reversed(blocks[-1].values())).append(line)
+    return blocks
 
 
 def _make_results(blocks: list[_Block]) -> list[Result] | None:
@@ -106,9 +85,7 @@ def _make_results(blocks: list[_Block]) -> list[Result] | None:
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
-    results = [read_object(item, rank, "text") for rank, item in enumerate(objects, start=1)]
-    found = [result for result in results if result is not None]
-    return found if found and len(found) == len(results) else None
+    return [*(read_objects(objects, "text") or ())] or None
 
 
 def _read_tavily(text: str) -> list[Result] | None:
@@ -121,47 +98,43 @@ def _read_tavily(text: str) -> list[Result] | None:
     return _read_labelled(after)
 
 
+def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
+    follows = lines[index + 1] if index + 1 < len(lines) else ""
+    begins = lines[index].startswith("Page: ") and follows.startswith("Summary:")
+    is_parted = not index or not lines[index - 1].strip()
+    return Entry(lines[index].removeprefix("Page: "), None, []) if begins and is_parted else None
+
+
 def _read_wikipedia(text: str) -> list[Result] | None:
     """Read `Page: t` with `Summary: s` on the next line, parted by blank lines."""
-    blocks: list[_Block] = []
-    lines = text.strip().splitlines()
-    for index, line in enumerate(lines):
-        follows = lines[index + 1] if index + 1 < len(lines) else ""
-        if line.startswith("Page: ") and follows.startswith("Summary:") and (not index or not lines[index - 1].strip()):
-            blocks.append({"title": [line.removeprefix("Page: ")], "snippet": []})
-        elif not blocks:
-            return None
-        else:
-            is_first = not blocks[-1]["snippet"]
-            blocks[-1]["snippet"].append(line.removeprefix("Summary:").lstrip() if is_first else line)
-    return _make_results(blocks)
+    entries = split_entries(_begin_wikipedia, text)
+    for entry in entries:
+        entry.lines[0] = entry.lines[0].removeprefix("Summary:")
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+
+
+def _begin_jina(lines: list[str], index: int) -> Entry | None:
+    found = _JINA_LINE.match(lines[index])
+    if found is None or found["label"] != "Title":
+        return None
+    return Entry(found["value"], None, [], number=int(found["n"]))
 
 
 def _read_jina(text: str) -> list[Result] | None:
     """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below; counted from 0 or 1."""
     blocks: list[_Block] = []
-    start = 1
-    page: list[str] = []
-    for line in text.strip().splitlines():
-        found = _JINA_LINE.match(line)
-        number = int(found["n"]) if found else -1
-        if found and not blocks and number in (0, 1):
-            start = number
-        if found and found["label"] == "Title" and number == len(blocks) + start:
-            blocks.append({"title": [found["value"]]})
-            page = blocks[-1]["content"] = []
-        elif not blocks:
-            return None
-        elif found and number == len(blocks) + start - 1 and found["label"] in _JINA_LABELS:
-            page = blocks[-1].setdefault(_JINA_LABELS[found["label"]], [])
-            page.append(found["value"])
-            page = blocks[-1]["content"]
-        else:
-            page.append(line)
-    for block in blocks:
-        content = block.pop("content")
-        if any(line.strip() for line in content):
-            block["snippet"] = [*block.get("snippet", []), *content]
+    for entry in split_entries(_begin_jina, text):
+        block: _Block = {"title": [entry.title or ""]}
+        page: list[str] = []
+        for line in entry.lines:
+            found = _JINA_LINE.match(line)
+            if found and int(found["n"]) == entry.number and found["label"] in _JINA_LABELS:
+                block.setdefault(_JINA_LABELS[found["label"]], []).append(found["value"])
+            else:
+                page.append(line)
+        if any(line.strip() for line in page):
+            block.setdefault("snippet", []).extend(page)
+        blocks.append(block)
     return _make_results(blocks)
 
 

@@ -7,16 +7,26 @@ from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.model import Pairs, Result
-from goodgain.traces.tool_outputs.layouts.list_lines import Entry, Layout, is_url, make_result
 from goodgain.traces.tool_outputs.result_objects import read_object, read_objects
+from goodgain.traces.tool_outputs.text_lists import (
+    BRACKET,
+    Entry,
+    Layout,
+    find_closing,
+    is_url,
+    make_result,
+    split_entries,
+)
 
 _CLAUDE_BEGINNINGS, _LINKS = ("Web search results for query:", "Links: ["), "Links: ["
 _GEMINI = "Web search results for "
 #: `[1] title (uri)`, below the line `Sources:`.
-_SOURCE_NUMBER = re.compile(r"\[(?P<n>\d{1,4})\] ")
-#: The line below the title and address of a hit of Codex's web tool, up to its text.
-_CODEX_CITE = re.compile("\ue200cite\ue202turn\\d{1,6}search\\d{1,6}\ue201 ?(?P<rest>.*)")
-_CODEX_NOTES = re.compile(r"(?:\[wordlim: \d{1,9}\] ?)?(?:Crawled: (?P<crawled>[^;]{0,60}); ?)?")
+_SOURCE_NUMBER = re.compile(r"\[\d{1,4}\] ")
+#: The line below the title and address of a hit of Codex's web tool: its mark, notes, and text.
+_CODEX_CITE = re.compile(
+    "\ue200cite\ue202turn\\d{1,6}search\\d{1,6}\ue201 ?"
+    r"(?:\[wordlim: \d{1,9}\] ?)?(?:Crawled: (?P<crawled>[^;]{0,60}); ?)?(?P<rest>.*)"
+)
 _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?(?P<kind>\(Title: ?|<## ?Title: ?|: ?)")
 #: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
 _ADDRESS = re.compile(r"\s{0,8}(?:URL|ID|docid): {0,8}(?P<address>\S+)\s{0,8}", re.IGNORECASE)
@@ -24,8 +34,9 @@ _ADDRESS = re.compile(r"\s{0,8}(?:URL|ID|docid): {0,8}(?P<address>\S+)\s{0,8}", 
 _LONGEST_TITLE = 1000
 _STEP_SEARCH_END = "##>"
 
-_ELEMENT = re.compile(r"<document(?P<attributes>(?: [^<>\n]{0,300})?)>")
-_ELEMENT_END, _WRAPPERS = "</document>", re.compile(r"</?documents>")
+_AROUND_ELEMENTS = re.compile(r"(?:\s|</?documents>)*+")
+_ELEMENT = re.compile(_AROUND_ELEMENTS.pattern + r"<document(?: [^<>\n]{0,300})?>")
+_ELEMENT_END = "</document>"
 #: The inner elements of a document, as the keys an object would have.
 _PARTS = {
     **dict.fromkeys(("source", "url"), "url"),
@@ -53,57 +64,41 @@ def _read_claude_code(text: str) -> list[Result] | None:
     return [*(read_objects(members, "text") or ())] or None
 
 
+def _split_source(text: str) -> Entry | None:
+    """Return the entry of `title (https://...)`; title and address may hold brackets."""
+    title, _, url = f" {text.rstrip()}".rpartition(" (")
+    return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
+
+
+def _begin_source(lines: list[str], index: int) -> Entry | None:
+    found = _SOURCE_NUMBER.match(lines[index])
+    return _split_source(lines[index][found.end() :]) if found else None
+
+
 def _read_gemini_cli(text: str) -> list[Result] | None:
     """Read the list below `Sources:` at the end of the text."""
-    if not text.startswith(_GEMINI):
-        return None
     _, mark, after = text.rpartition("\nSources:\n")
-    results: list[Result] = []
-    for line in after.strip().splitlines() if mark else ():
-        number = _SOURCE_NUMBER.match(line)
-        if number is None:
-            return None
-        title, url = _split_bracketed_url(line[number.end() :])
-        if url is None:
-            return None
-        results.append(Result(len(results) + 1, url=url, title=title or None))
-    return results or None
+    if not mark or not text.startswith(_GEMINI):
+        return None
+    entries = split_entries(_begin_source, after.strip())
+    if any(line.strip() for entry in entries for line in entry.lines):
+        return None
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
 
 
-def _split_bracketed_url(text: str) -> tuple[str, str | None]:
-    """Return title and address of `title (https://...)`; the address may hold brackets."""
-    text = text.rstrip()
-    start = text.rfind(" (http")
-    start = 0 if start < 0 and text.startswith("(http") else start
-    if start < 0 or not text.endswith(")"):
-        return text, None
-    url = text[start:].lstrip()[1:-1]
-    return (text[:start].strip(), url) if is_url(url) else (text, None)
+def _begin_codex(lines: list[str], index: int) -> Entry | None:
+    """Begin at a line `title (url)` above the mark of a search's hit."""
+    marks = [_CODEX_CITE.match(line) is not None for line in lines[index : index + 2]]
+    return _split_source(lines[index]) if marks == [False, True] else None
 
 
 def _read_codex(text: str) -> list[Result] | None:
-    """Read hits, each a line `title (url)` and a line with the mark of a search's hit, then text."""
-    if "\ue200cite\ue202" not in text:
-        return None
-    lines = text.splitlines()
-    found: list[tuple[Entry, Pairs]] = []
-    skip = -1
-    for index, line in enumerate(lines):
-        if index == skip:
-            continue
-        below = _CODEX_CITE.match(lines[index + 1]) if index + 1 < len(lines) else None
-        title, url = _split_bracketed_url(line) if below else ("", None)
-        if below and url is not None:
-            notes = _CODEX_NOTES.match(below["rest"])
-            crawled = (notes["crawled"] or "") if notes else ""
-            rest = below["rest"][notes.end() :] if notes else below["rest"]
-            found.append((Entry(title, url, [rest]), (("crawled", crawled),) if crawled else ()))
-            skip = index + 1
-        elif found:
-            found[-1][0].lines.append(line)
-        elif line.strip():
-            return None
-    return [make_result(rank, entry, fields) for rank, (entry, fields) in enumerate(found, start=1)] or None
+    """Read hits: their title and address, their mark with notes on the next line, and text."""
+    results = []
+    for rank, entry in enumerate(split_entries(_begin_codex, text), start=1):
+        crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
+        results.append(make_result(rank, entry, (("crawled", crawled),) if crawled else ()))
+    return results or None
 
 
 def _read_duckduckgo(text: str) -> list[Result] | None:
@@ -140,24 +135,22 @@ def _read_notes(text: str) -> Pairs:
     return tuple((names[name], value) for name, _, value in notes if name in names and value)
 
 
+def _begin_doc(lines: list[str], index: int) -> Entry | None:
+    found = _DOC.match(lines[index])
+    if found is None:
+        return None
+    title, rest = _split_title(found["kind"][0], lines[index][found.end() :])
+    return Entry(title, None, [rest], number=int(found["n"]))
+
+
 def _read_docs(text: str) -> list[Result] | None:
     """Read `Doc 1(Title: "t") text`, each on one line or more; also `Doc 1: text`, `Doc 1<## Title: "t" ##> text`."""
-    found: list[tuple[str, list[str]]] = []
-    for line in text.strip().splitlines():
-        item = _DOC.match(line)
-        if item and int(item["n"]) == len(found) + 1:
-            found.append((item["kind"][0], [line[item.end() :]]))
-        elif found:
-            found[-1][1].append(line)
-        else:
-            return None
     results = []
-    for rank, (kind, lines) in enumerate(found, start=1):
-        title, rest = _split_title(kind, lines[0])
-        address, others = _split_address([rest, *lines[1:]])
+    for rank, entry in enumerate(split_entries(_begin_doc, text), start=1):
+        address, lines = _split_address(entry.lines)
         url = address if address and "://" in address else None
-        snippet = "\n".join(others).strip()
-        results.append(Result(rank, None if url else address, url=url, title=title or None, snippet=snippet or None))
+        snippet = "\n".join(lines).strip() or None
+        results.append(Result(rank, None if url else address, url=url, title=entry.title or None, snippet=snippet))
     return results or None
 
 
@@ -182,31 +175,22 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
         return (title.strip().strip('"'), rest) if mark else ("", text)
     if text.startswith('"') and (end := text.find('")')) > 0:
         return text[1:end], text[end + 2 :]
-    depth = 1
-    for at, sign in enumerate(text[:_LONGEST_TITLE]):
-        depth += (sign == "(") - (sign == ")")
-        if depth == 0:
-            return text[:at], text[at + 1 :]
-    return "", text
+    end = find_closing(text[:_LONGEST_TITLE], 0, BRACKET)
+    return (text[:end], text[end + 1 :]) if end >= 0 else ("", text)
 
 
 def _read_elements(text: str) -> list[Result] | None:
-    """Read `<document>` elements with `<source>` and `<document_content>`; only `<documents>` may stand around them."""
+    """Read `<document>` elements with `<source>` and `<document_content>`, behind `<documents>` or at the beginning."""
     results: list[Result] = []
-    at = 0
-    while (start := text.find("<document", at)) >= 0:
-        between = _WRAPPERS.sub("", text[at:start])
-        if text.startswith("<documents>", start):
-            at = start + len("<documents>")
-        elif between.strip() or not (head := _ELEMENT.match(text, start)):
+    first = text.find("<document")
+    at = first if text.startswith("<documents>", first) else 0
+    while head := _ELEMENT.match(text, at):
+        end = text.find(_ELEMENT_END, head.end())
+        if end < 0 or (result := _read_element(text[head.end() : end], len(results) + 1)) is None:
             return None
-        else:
-            end = text.find(_ELEMENT_END, head.end())
-            if end < 0 or (result := _read_element(text[head.end() : end], len(results) + 1)) is None:
-                return None
-            results.append(result)
-            at = end + len(_ELEMENT_END)
-    return results if results and not _WRAPPERS.sub("", text[at:]).strip() else None
+        results.append(result)
+        at = end + len(_ELEMENT_END)
+    return results if results and _AROUND_ELEMENTS.fullmatch(text, at) else None
 
 
 def _read_element(text: str, rank: int) -> Result | None:

@@ -1,0 +1,356 @@
+"""Lists in text, each entry with its link or its title and address; and how the lines of any list are read.
+
+The texts hold what web pages wrote, so no pattern here backtracks over more than a few characters, and each function
+reads a line a fixed number of times. A list must begin at its first entry or below a heading, so that links inside
+prose are not taken for a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from goodgain.traces.model import Pairs, Result
+
+#: `1.`, `1)`, `[1]` or `(1)`, also below a Markdown heading or in bold.
+_NUMBER = re.compile(r"(?:#{1,6} )?\*{0,2}[\[(]?(?P<n>\d{1,4})[.)\]](?:\*\*)?[ \t]{1,8}(?=\S)")
+#: Signs that may stand before a line of a list, and before a link.
+_BULLET = re.compile(r"[-*•+] {1,4}(?=\S)")
+_LINK_START = re.compile(r"(?:#{1,6} {1,4}|[-*•+] {1,4})?(?=\[)")
+#: `1. [title](url)`, `1. <docid: 123> [title]`, `1. [title]`.
+_NUMBERED_LINK = re.compile(r"(?:\*\*)?(?P<n>\d{1,4})[.)] {1,8}(?:<docid:(?P<id>[^>\n]{1,200})> {0,8})?(?=\[)")
+_URL_NUMBER = re.compile(r"[\[(]?\d{1,4}[.)\]:] {0,8}")
+_URL = re.compile(r"(?:https?|ftp|ref|file|s3|gs)://[^\s<>\"]+")
+BRACKET, _BRACKET_OR_SPACE, _SPACE = re.compile(r"[()]"), re.compile(r"[()\s]"), re.compile(r"\s")
+#: `URL: `, `Link - `, `**Source:** ` before an address.
+_ADDRESS_LABEL = re.compile(
+    r"\*{0,2}(?:URL|Link|Source|Source URL|URL Source|Address|Href|Web)\*{0,2} ?[:=-]\*{0,2} {0,4}", re.I
+)
+_SNIPPET_LABEL = re.compile(
+    r"\*{0,2}(?:Summary|Snippet|Description|Content|Text|Excerpt|Abstract|Body)\*{0,2}:\*{0,2} ?", re.I
+)
+#: Lines of an entry that say something of the document and are not its text.
+_NOTE = re.compile(
+    r"\*{0,2}(?P<label>Date published|Published|Date|Source|Last updated|Score|Author)\*{0,2}:\*{0,2} ?", re.I
+)
+_NOTE_NAMES = {"datepublished": "published", "date": "published"}
+#: Lines that part entries.
+_RULES = {"", "---", "----", "-----", "===", "***"}
+#: Signs between a link and the text behind it, and between a title and the address behind it.
+_BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
+#: A longer line is neither a heading nor a note. An address is looked for in so many lines below its title.
+_LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which tools lay out a list of results.
+
+    Attributes:
+        name: what people call it, for the docs.
+        written_by: who writes it.
+        example: an output in this layout with two results.
+        read: returns what it found, or None for output in another layout.
+        has_other_links: it is known to hold links that are not results: in a model's prose, or in whole pages.
+        key: a key that an object in this layout has, or the first of a list of objects; None where there is not one.
+    """
+
+    name: str
+    written_by: str
+    example: str
+    read: Callable[[Any], Any]
+    has_other_links: bool = False
+    key: str | None = None
+
+
+class Link(NamedTuple):
+    """A link at the beginning of a line, and what follows it there."""
+
+    title: str
+    url: str
+    rest: str
+
+
+class Entry(NamedTuple):
+    """A result as a text lists it: what its first line says, with its number if it has one, and the lines below."""
+
+    title: str | None
+    url: str | None
+    lines: list[str]
+    doc_id: str | None = None
+    number: int | None = None
+
+
+#: Returns the entry that begins at a line of some lines; None where none begins.
+Begin = Callable[[list[str], int], Entry | None]
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is an address and nothing else."""
+    return _URL.fullmatch(text) is not None
+
+
+def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
+    """Return where the bracket that is open at `start` closes; -1 where other signs than brackets come first."""
+    depth = 1
+    for sign in signs.finditer(text, start):
+        if sign[0] not in "()":
+            break
+        depth += 1 if sign[0] == "(" else -1
+        if depth == 0:
+            return sign.start()
+    return -1
+
+
+def find_link(text: str) -> Link | None:
+    """Read a Markdown link at the beginning of a text; brackets in the title and in the address may be nested."""
+    start = text.find("](") if text.startswith("[") else -1
+    if start < 0:
+        return None
+    end = find_closing(text, start + 2)
+    if end < 0:
+        end = len(text) - 1  # `(` without its `)` in an address that ends the line
+        if text[end] != ")" or _SPACE.search(text, start + 2, end):
+            return None
+    url = text[start + 2 : end]
+    return Link(text[1:start].strip(), url, text[end + 1 :].strip()) if url else None
+
+
+def find_address(line: str) -> str | None:
+    """Return the address of a line that holds nothing else but a label such as `URL:` or a bullet."""
+    text = line.strip()
+    if bullet := _BULLET.match(text):
+        text = text[bullet.end() :]
+    if label := _ADDRESS_LABEL.match(text):
+        text = text[label.end() :]
+    text = text.strip()
+    if text[:1] == "<" and text[-1:] == ">":
+        text = text[1:-1]
+    if is_url(text):
+        return text
+    link = find_link(text)
+    return link.url if link is not None and not link.rest and is_url(link.url) else None
+
+
+def split_number(line: str) -> tuple[int | None, str]:
+    """Return the number that a line begins with, and the line without it, without bullets, `#` and bold."""
+    text = line.strip()
+    if bullet := _BULLET.match(text):
+        text = text[bullet.end() :]
+    found = _NUMBER.match(text)
+    text = (text[found.end() :] if found else text.lstrip("#")).strip()
+    if text.startswith("**") and text.endswith("**") and len(text) > 4:
+        text = text[2:-2].strip()
+    elif text.endswith("**") and text.count("**") == 1:
+        text = text.removesuffix("**")
+    return int(found["n"]) if found else None, text
+
+
+def split_address(text: str) -> Entry | None:
+    """Read `title - https://...`, `title (https://...)`, `[title](https://...)` with what follows on the line."""
+    link = find_link(text)
+    if link is not None:
+        return _make_linked(link)
+    start = next((at for sign in ("https://", "http://") if (at := text.find(sign)) >= 0), -1)
+    if start < 0:
+        return None
+    address, _, rest = text[start:].partition(" ")
+    before = text[start - 1 : start]
+    if (end := find_closing(address, 0) if before == "(" else address.find(">") if before == "<" else -1) >= 0:
+        address, rest = address[:end], address[end + 1 :] + " " + rest
+    address = address.rstrip(",;")
+    if not is_url(address):
+        return None
+    title = text[:start].strip(_BEFORE_ADDRESS).strip("*").strip()
+    rest = rest.strip(_BEFORE_ADDRESS)
+    return Entry(title or None, address, [rest] if rest else [])
+
+
+def _make_linked(link: Link) -> Entry:
+    rest = link.rest.removeprefix("**").lstrip(_BEHIND_LINK).strip()
+    return Entry(link.title, link.url, [rest] if rest else [])
+
+
+def is_heading(line: str) -> bool:
+    """Return whether a line may stand above a list: it is blank, a Markdown heading, or `... results ...:`."""
+    line = line.strip()
+    if not line or line.startswith("#") or set(line) <= set("-=*_"):
+        return True
+    return (
+        len(line) <= _LONGEST_HEADING and line.endswith(":") and ("result" in line.lower() or "found" in line.lower())
+    )
+
+
+def split_entries(begin: Begin, text: str) -> list[Entry]:
+    """Split a text into entries; empty where other text than headings stands above the first one.
+
+    Numbers must run from 0 or 1 on without a gap: an entry with another number is a line of the one before it.
+    """
+    found: list[Entry] = []
+    lines = text.splitlines()
+    first = 1
+    for index, line in enumerate(lines):
+        entry = begin(lines, index)
+        if entry is not None and entry.number is not None:
+            first = min(entry.number, first) if not found else first
+            entry = entry if entry.number == len(found) + first else None
+        if entry is not None:
+            found.append(entry)
+        elif found:
+            found[-1].lines.append(line)
+        elif not is_heading(line):
+            return []
+    return found
+
+
+def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
+    """Read a list; `with_notes`: the address of an entry, and notes such as the date, may stand around its snippet."""
+    entries = split_entries(begin, text)
+    if any(entry.title is None and entry.url is None for entry in entries):
+        return None
+    return [_read_entry(rank, entry, with_notes=with_notes) for rank, entry in enumerate(entries, start=1)] or None
+
+
+def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
+    url = entry.url
+    fields: list[tuple[str, str]] = []
+
+    def is_around(line: str) -> bool:
+        """Return whether a line is not of the snippet, and keep what it says."""
+        nonlocal url
+        note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
+        if with_notes and line and url is None and (address := find_address(line)):
+            url = address
+        elif note and (value := line[note.end() :].strip()):
+            label = note["label"].lower().replace(" ", "")
+            fields.append((_NOTE_NAMES.get(label, label), value))
+        else:
+            return not line.strip()
+        return True
+
+    body = [line.strip() for line in entry.lines] if with_notes else entry.lines
+    first = 0
+    while first < len(body) and is_around(body[first]):
+        first += 1
+    body = body[first:]
+    while with_notes and len(body) > 1 and is_around(body[-1]):
+        del body[-1]
+    if body and (label := _SNIPPET_LABEL.match(body[0])):
+        body[0] = body[0][label.end() :]
+    result = make_result(rank, entry._replace(url=url, lines=body), tuple(fields))
+    if url is None and result.title and (result.snippet or "").startswith(result.title.removesuffix("...").rstrip()):
+        # The tool found no title, and wrote the beginning of the text in its place.
+        return make_result(rank, entry._replace(title=None, lines=body), tuple(fields))
+    return result
+
+
+def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
+    """Make a result of an entry whose lines are its snippet."""
+    last = len(entry.lines)
+    while last and entry.lines[last - 1].strip() in _RULES:
+        last -= 1  # blank lines and rules part entries
+    snippet = "\n".join(entry.lines[:last]).strip() or None
+    title = (entry.title or "").strip()
+    if len(title) > 2 and title[0] == title[-1] == '"':
+        title = title[1:-1]
+    return Result(rank, entry.doc_id, (), entry.url, title or None, snippet, fields=fields)
+
+
+def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
+    """Begin at a number with a link, or a title in brackets; the entry has no title where it is neither."""
+    found = _NUMBERED_LINK.match(lines[index])
+    if found is None:
+        return None
+    text = lines[index][found.end() :].rstrip()
+    if (link := find_link(text)) is not None:
+        entry = _make_linked(link)
+    else:
+        entry = Entry(text[1:-1] if text.endswith("]") else None, None, [])
+    return entry._replace(number=int(found["n"]), doc_id=found["id"] and found["id"].strip())
+
+
+def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
+    """Begin at a number with a title and an address, which may stand below; not at another numbered line of a snippet."""
+    number, title = split_number(lines[index])
+    if number is None or not title:
+        return None
+    entry = split_address(title) or (Entry(title, None, []) if _has_address_below(lines, index) else None)
+    return entry and entry._replace(number=number)
+
+
+def _has_address_below(lines: list[str], index: int) -> bool:
+    """Return whether an address stands below a title, before the next numbered line: at once, or behind a short text."""
+    for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
+        if find_address(line):
+            return True
+        if split_number(line)[0] is not None:
+            return False
+    return False
+
+
+def _begin_link(lines: list[str], index: int) -> Entry | None:
+    """Begin at a link on a line of its own, or in a bullet; a snippet may follow behind a sign or on the lines below."""
+    start = _LINK_START.match(lines[index])
+    link = find_link(lines[index][start.end() :]) if start else None
+    if link is None or (link.rest and link.rest[0] not in _BEHIND_LINK):
+        return None
+    return _make_linked(link)
+
+
+def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
+    """Begin at a title below a blank line or a heading, with its address on the next line."""
+    if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
+        return None
+    title = split_number(lines[index])[1]
+    if not title or find_address(lines[index]) or not find_address(lines[index + 1]):
+        return None
+    return Entry(title, None, [])
+
+
+def _begin_url(lines: list[str], index: int) -> Entry | None:
+    line = lines[index].strip()
+    numbered = _URL_NUMBER.match(line)
+    address = find_address(line[numbered.end() :] if numbered else line)
+    return None if address is None else Entry(None, address, [])
+
+
+def _read_urls(text: str) -> list[Result] | None:
+    """Read one address a line, and nothing else; bullets, numbers and a heading may stand there."""
+    entries = split_entries(_begin_url, text)
+    if any(line.strip() for entry in entries for line in entry.lines):
+        return None
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+
+
+NUMBERED_LINKS = Layout(
+    "numbered links",
+    "smolagents (counted from 0), Tongyi, BrowseComp tools (`1. <docid: 7> [title]`)",
+    "## Search Results\n"
+    "0. [On dunes](https://a.example/1)\n\nSand that moves.\n\n"
+    "1. [On lakes](https://b.example/2)\n\nWater that stays.",
+    partial(read_entries, _begin_numbered_link),
+)
+NUMBERED_TITLES = Layout(
+    "numbered titles with a URL",
+    "duckduckgo-mcp-server (`Summary:`), Perplexity's MCP server (`**title**`, `Date:`), agents' own tools",
+    "Found 2 search results:\n\n"
+    "1. On dunes\n   URL: https://a.example/1\n   Summary: Sand that moves.\n\n"
+    "2. On lakes\n   URL: https://b.example/2\n   Summary: Water that stays.\n",
+    partial(read_entries, _begin_numbered_title, with_notes=True),
+)
+LINKS = Layout(
+    "lines or bullets of Markdown links",
+    "agents' own tools",
+    "- [On dunes](https://a.example/1): Sand that moves.\n- [On lakes](https://b.example/2): Water that stays.",
+    partial(read_entries, _begin_link),
+)
+URLS = Layout("one URL a line", "agents' own tools", "https://a.example/1\nhttps://b.example/2", _read_urls)
+PARAGRAPHS = Layout(
+    "paragraphs of title, URL, text",
+    "agents' own tools",
+    "On dunes\nhttps://a.example/1\nSand that moves.\n\nOn lakes\nhttps://b.example/2\nWater that stays.",
+    partial(read_entries, _begin_paragraph, with_notes=True),
+)
