@@ -107,20 +107,20 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
     return flat
 
 
-def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
+def read_spans(source: Source, value: Any, at: str, first: int = 0) -> Iterator[Span]:
     """Yield the spans in a document, in the file's order; `first` is the number of the first."""
     for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
-        yield _make_span(raw, span_at, order, otlp=otlp)
+        yield _make_span(source, raw, span_at, order, otlp=otlp)
 
 
 def read_each(
-    source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Any, str, int], Iterator[Span]]
+    source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Source, Any, str, int], Iterator[Span]]
 ) -> Iterator[Span]:
     """Yield the spans that are read from values one after another, numbered through."""
     count = 0
     for value, at in values:
         with source.handle_errors():
-            for span in read(value, at, count):
+            for span in read(source, value, at, count):
                 yield span
                 count += 1
 
@@ -163,7 +163,7 @@ def _first(raw: dict[str, Any], *keys: str) -> Any:
     return next((raw[key] for key in keys if key in raw), None)
 
 
-def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
+def _make_span(source: Source, raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
     ids = {**raw, **raw["context"]} if isinstance(raw.get("context"), dict) else raw
     parent = _first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId")
     attributes = raw.get("attributes")
@@ -184,7 +184,7 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
         read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
         dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
-    span.kind = _read_kind(span, raw)
+    span.kind = _read_kind(source, span, raw)
     if span.kind not in KNOWN_KINDS:
         span.unknown = _describe_unknown(span)
     return span
@@ -200,8 +200,8 @@ def _describe_unknown(span: Span) -> str:
     return f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
 
 
-def _read_kind(span: Span, raw: dict[str, Any]) -> str:
-    translated = translate(span.attributes, span.name)
+def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
+    translated = translate(span.attributes, span.name, source.is_search)
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
         kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.traces.conversations.records import text_or_none
 from goodgain.traces.conversations.span_turns import read_span_traces
-from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, decode
+from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, LANGFUSE_UNTYPED, decode, read_langfuse_kind
 from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-#: The types of observations that old versions know: for these the name decides.
-_BY_NAME = {"SPAN", "EVENT"}
 #: Kinds of what a span does itself: one with any of these below it is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
 #: Lists and objects around observations nested deeper are refused, so that reading hostile logs ends.
@@ -44,7 +43,7 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
 def _is_observation(record: dict[str, Any]) -> bool:
     kind = as_word(record.get("type"))
     return (
-        (kind in LANGFUSE_KINDS or kind in _BY_NAME)
+        (kind in LANGFUSE_KINDS or kind in LANGFUSE_UNTYPED)
         and ("traceId" in record or "trace_id" in record)
         and ("parentObservationId" in record or "parent_observation_id" in record)
     )
@@ -93,17 +92,15 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
     parent = expect_id(_get(record, "parentObservationId", "parent_observation_id"), f"{at}/parentObservationId")
     if span_id is None or trace_id is None:
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
-    name, kind = record.get("name"), as_word(record.get("type"))
+    name, kind = text_or_none(record.get("name")) or "", as_word(record.get("type"))
     end = _get(record, "endTime", "end_time")
     span = Span(
-        trace_id, span_id, parent, name if isinstance(name, str) else "", LANGFUSE_KINDS.get(kind, kind),
+        trace_id, span_id, parent, name, read_langfuse_kind(kind, name, source.is_search),
         read_nanoseconds(_get(record, "startTime", "start_time"), f"{at}/startTime"),
         read_nanoseconds(end, f"{at}/endTime") if end else 0,
-        order, _read_attributes(record, trace, by_name=kind in _BY_NAME), record.get("level") == "ERROR", at,
+        order, _read_attributes(record, trace, by_name=kind in LANGFUSE_UNTYPED), record.get("level") == "ERROR", at,
     )  # fmt: skip
-    if kind in _BY_NAME:
-        span.kind = "TOOL" if source.is_search(span.name) else "CHAIN"
-    elif kind not in LANGFUSE_KINDS:
+    if kind not in LANGFUSE_KINDS and kind not in LANGFUSE_UNTYPED:
         span.unknown = f"observation of type {kind!r}"
     return span
 
