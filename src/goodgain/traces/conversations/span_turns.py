@@ -12,7 +12,9 @@ from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.records import (
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
+from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
+from goodgain.traces.conversations.tree import (
     find_list,
     find_query_id,
     id_or_none,
@@ -20,8 +22,6 @@ from goodgain.traces.conversations.records import (
     objects_in,
     or_unanswered,
 )
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
-from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import expect_text, format_place
 from goodgain.traces.input.sources import Source

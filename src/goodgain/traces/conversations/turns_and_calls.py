@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from goodgain.traces.conversations.records import any_object, find_list, text_or_none, walk
+from goodgain.traces.conversations.tree import any_object, find_list, text_or_none, walk
 from goodgain.traces.expected_values import expect_object, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage

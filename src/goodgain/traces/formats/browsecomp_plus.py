@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.expected_values import as_word, expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -24,7 +24,7 @@ ITERATION = "call"
 _MAX_MISSING = 10_000
 _REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 class _Run(Struct):
@@ -46,7 +46,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_run(record: dict[str, Any]) -> bool:
-    has_calls = records.any_object(record.get("result"), lambda entry: entry.get("type") == "tool_call")
+    has_calls = tree.any_object(record.get("result"), lambda entry: entry.get("type") == "tool_call")
     return "tool_call_counts" in record or (has_calls and "query_id" in record)
 
 
@@ -56,17 +56,17 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    run = records.convert(value, _Run, at)
+    run = tree.convert(value, _Run, at)
     turn = Turn(index=1)
-    by_reasoning = records.any_object(run.result, lambda entry: entry.get("type") == "reasoning")
+    by_reasoning = tree.any_object(run.result, lambda entry: entry.get("type") == "reasoning")
     new_step = True
-    for entry, entry_at in records.walk(run.result, f"{at}/result"):
+    for entry, entry_at in tree.walk(run.result, f"{at}/result"):
         kind = as_word(entry.get("type"))
-        records.report_unread(source, "an entry", entry, entry_at, ("arguments", "output"))
+        tree.report_unread(source, "an entry", entry, entry_at, ("arguments", "output"))
         if kind == "tool_call":
             if new_step or not by_reasoning:
                 turn.steps.append(Step())
-            call = records.convert(entry, _Call, entry_at)
+            call = tree.convert(entry, _Call, entry_at)
             blank = isinstance(call.output, str) and not call.output.strip()  # as single calls in published runs
             output = UNANSWERED if blank or "output" not in entry else call.output
             made = ToolCall(
@@ -77,9 +77,9 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
         elif kind in ("reasoning", "output_text"):
             new_step = True
         else:
-            records.report_kind(source, "entry", entry, "type", entry_at, "tool_call, reasoning or output_text")
+            tree.report_kind(source, "entry", entry, "type", entry_at, "tool_call, reasoning or output_text")
     _add_lost_calls(source, turn, run.tool_call_counts or {}, f"{at}/tool_call_counts")
-    tag = records.text_or_none(records.object_or_empty(run.metadata).get("model"))
+    tag = tree.text_or_none(tree.object_or_empty(run.metadata).get("model"))
     return Trace([turn], at, record=value, query_id=expect_id(run.query_id, at), tag=tag)
 
 

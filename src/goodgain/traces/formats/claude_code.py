@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.formats import anthropic
@@ -99,7 +99,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_lines(source: Source) -> Iterator[_Line]:
     """Yield the lines of a file once: resumed sessions repeat lines."""
     seen: set[str] = set()
-    for record, at in records.read_records(source):
+    for record, at in tree.read_records(source):
         with source.handle_errors():
             record = expect_object(record, at)
             line_id = expect_id(record.get("uuid"), f"{at}/uuid")
@@ -107,8 +107,8 @@ def _read_lines(source: Source) -> Iterator[_Line]:
                 continue
             seen.add(line_id or "")
             parent = expect_id(record.get("parentUuid") or record.get("logicalParentUuid"), f"{at}/parentUuid")
-            message = records.object_or_empty(record.get("message"))
-            blocks = records.objects_in(message.get("content"))
+            message = tree.object_or_empty(record.get("message"))
+            blocks = tree.objects_in(message.get("content"))
             calls = tuple(block for block in blocks if as_word(block.get("type")) in anthropic.CALL_TYPES)
             answers = tuple(str(block.get("tool_use_id")) for block in blocks if anthropic.is_result_block(block))
             side = record.get("isSidechain") is True or record.get("parent_tool_use_id") is not None
@@ -208,25 +208,25 @@ class _SessionReader(Conversation):
         content = expect_object(line.record.get("message"), f"{line.at}/message").get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{line.at}/message/content", "text or blocks", content)
-        blocks = list(records.walk_parts(content, f"{line.at}/message/content"))
+        blocks = list(tree.walk_parts(content, f"{line.at}/message/content"))
         results = [(block, at) for block, at in blocks if anthropic.is_result_block(block)]
         known = anthropic.CALL_TYPES | anthropic.OTHER_BLOCK_TYPES
         for block, at in blocks:
             if as_word(block.get("type")) not in known and not anthropic.is_result_block(block):
-                records.report_kind(self.source, "block", block, "type", at, anthropic.BLOCKS)
+                tree.report_kind(self.source, "block", block, "type", at, anthropic.BLOCKS)
         if line.kind == "assistant":
             self._read_assistant(line, blocks)
         elif results:
             for block, at in results:
                 self._read_result(line, block, at, alone=len(results) == 1)
         elif _is_prompt(line, content):
-            self._start_turn(records.message_text(content))
+            self._start_turn(tree.message_text(content))
 
     def _start_turn(self, text: str) -> None:
         self.user(text)
         self._answered = self._acted = False
 
-    def _read_assistant(self, line: _Line, blocks: list[records.Placed]) -> None:
+    def _read_assistant(self, line: _Line, blocks: list[tree.Placed]) -> None:
         if self._answered or not self._acted:
             self._start_turn("")  # a stream holds no prompts: each result line ends a turn
         self._acted = True
@@ -240,7 +240,7 @@ class _SessionReader(Conversation):
             self._message = message_id
         for block, at in blocks:
             if as_word(block.get("type")) in anthropic.CALL_TYPES:
-                self.call(records.read_call(block, at, arguments="input"))
+                self.call(tree.read_call(block, at, arguments="input"))
             elif anthropic.is_result_block(block):
                 self._read_result(line, block, at, alone=False)
 
@@ -253,16 +253,16 @@ class _SessionReader(Conversation):
             return
         found = _read_web_search(structured)
         if found is None and content is not UNANSWERED:
-            found = _read_links(records.message_text(content))
+            found = _read_links(tree.message_text(content))
         if found is not None:
             hits, is_error = found
             self.answer(call_id, hits, at, failed=failed or is_error)
         else:
-            self.answer(call_id, content, at, failed=failed, spare=records.or_unanswered(structured))
+            self.answer(call_id, content, at, failed=failed, spare=tree.or_unanswered(structured))
 
 
 def _is_prompt(line: _Line, content: str | list[Any]) -> bool:
-    text = records.message_text(content).lstrip()
+    text = tree.message_text(content).lstrip()
     return bool(content) and not any(map(line.record.get, _NOT_PROMPTS)) and not text.startswith(_NOT_TYPED)
 
 

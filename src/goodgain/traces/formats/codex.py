@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text
 from goodgain.traces.formats.openai_responses import ItemReader
@@ -50,8 +50,8 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace, the session; or one a thread of `exec`."""
-    lines: list[records.Placed] = []
-    for value, at in records.read_records(source):
+    lines: list[tree.Placed] = []
+    for value, at in tree.read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
     if not any(_is_event(record) for record, _ in lines):
@@ -59,7 +59,7 @@ def read(source: Source) -> Iterator[Trace]:
             with source.handle_errors():
                 yield _read_rollout(source, lines)
         return
-    threads: list[list[records.Placed]] = []  # several runs of `exec` may have been written to one file
+    threads: list[list[tree.Placed]] = []  # several runs of `exec` may have been written to one file
     for record, at in lines:
         if record.get("type") == "thread.started" or not threads:
             threads.append([])
@@ -72,8 +72,8 @@ def read(source: Source) -> Iterator[Trace]:
 # Rollouts
 
 
-def _read_rollout(source: Source, lines: list[records.Placed]) -> Trace:
-    items: list[records.Placed] = []
+def _read_rollout(source: Source, lines: list[tree.Placed]) -> Trace:
+    items: list[tree.Placed] = []
     session = model = None
     events = [_read_payload(record, "event_msg") for record, _ in lines]
     typed = any(event.get("type") == "user_message" for event in events)
@@ -92,7 +92,7 @@ def _read_rollout(source: Source, lines: list[records.Placed]) -> Trace:
             session = session or expect_id(expect_object(record.get("payload"), at).get("id"), f"{at}/payload/id")
         elif kind == "turn_context":
             named = expect_object(record.get("payload"), f"{at}/payload").get("model")
-            model = records.text_or_none(named) or model
+            model = tree.text_or_none(named) or model
         elif kind == "response_item":
             item = expect_object(record.get("payload"), f"{at}/payload")
             call_id = as_word(item.get("call_id"))
@@ -107,7 +107,7 @@ def _read_rollout(source: Source, lines: list[records.Placed]) -> Trace:
         elif "type" not in record and "timestamp" in record and ("instructions" in record or "git" in record):
             session = session or expect_id(record.get("id"), f"{at}/id")  # the first line of a rollout of 2025
         elif kind not in _LINES and "record_type" not in record:
-            records.report_kind(source, "line", record, "type", at, ", ".join(sorted(_LINES)))
+            tree.report_kind(source, "line", record, "type", at, ", ".join(sorted(_LINES)))
     reader = ItemReader(source, web_remedy=_REMEDY)
     reader.read_all([one for one in items if typed or not _is_note(one[0])])
     first, at = lines[0]
@@ -116,7 +116,7 @@ def _read_rollout(source: Source, lines: list[records.Placed]) -> Trace:
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the payload of a line of a type; empty for other lines."""
-    return records.object_or_empty(record.get("payload") if record.get("type") == kind else None)
+    return tree.object_or_empty(record.get("payload") if record.get("type") == kind else None)
 
 
 def _is_of_user(item: dict[str, Any]) -> bool:
@@ -124,7 +124,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _is_note(item: dict[str, Any]) -> bool:
-    return _is_of_user(item) and records.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
+    return _is_of_user(item) and tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
 
 
 def _mcp_output(end: dict[str, Any]) -> Any:
@@ -138,7 +138,7 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
     """Yield what only an event holds: what the user typed, and calls of MCP tools that no item has."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
-        yield {"role": "user", "content": records.message_text(event.get("message"))}
+        yield {"role": "user", "content": tree.message_text(event.get("message"))}
     elif event.get("type") == "mcp_tool_call_end" and isinstance(call_id, str):
         if ("function_call", call_id) not in seen and isinstance(made, dict):
             name = f"mcp__{made.get('server')}__{made.get('tool')}"
@@ -150,12 +150,12 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
 # codex exec --json
 
 
-def _read_thread(source: Source, lines: list[records.Placed]) -> Trace:
+def _read_thread(source: Source, lines: list[tree.Placed]) -> Trace:
     conversation = Conversation(source)
     read: set[str] = set()  # the ids of items that were started, or are read where they are completed
     for record, _ in lines:
         if record.get("type") == "item.completed":
-            read.add(as_word(records.object_or_empty(record.get("item")).get("id")))
+            read.add(as_word(tree.object_or_empty(record.get("item")).get("id")))
     thread = None
     stepped = False
     for record, at in lines:
@@ -181,7 +181,7 @@ def _read_thread(source: Source, lines: list[records.Placed]) -> Trace:
                 conversation.call(call)
         elif kind not in _OTHER_EVENTS:
             expected = "thread.started, turn.started, item.completed ..."
-            records.report_kind(source, "event", record, "type", at, expected)
+            tree.report_kind(source, "event", record, "type", at, expected)
     first, at = lines[0]
     return conversation.trace(at, first, query_id=thread, session_id=thread)
 
@@ -199,16 +199,14 @@ def _read_exec_call(source: Source, item: dict[str, Any], at: str) -> ToolCall |
     if kind == "web_search":
         return _read_exec_search(source, item, call_id, at)
     if kind not in _OTHER_EXEC_ITEMS:
-        records.report_kind(
-            source, "item", item, "type", at, "an item such as web_search, mcp_tool_call, agent_message"
-        )
+        tree.report_kind(source, "item", item, "type", at, "an item such as web_search, mcp_tool_call, agent_message")
     return None
 
 
 def _read_exec_search(source: Source, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall | None:
     """Read a web search; without an action, its query says whether it searched or opened a page."""
-    action, query = item.get("action"), records.text_or_none(item.get("query")) or ""
-    kind = as_word(records.object_or_empty(action).get("type"))
+    action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
+    kind = as_word(tree.object_or_empty(action).get("type"))
     if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
         return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, is_search=False, output=None)
     if kind == "search" or query.strip():

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import (
     as_word,
@@ -87,27 +87,25 @@ def _has_exchange(head: FileHead, asked: str, answered: str) -> bool:
 
 
 def _is_of_format(value: Any) -> bool:
-    record = records.object_or_empty(value)
+    record = tree.object_or_empty(value)
     lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
     return (
-        any(records.any_object(held, lambda one: _is_content(one) or _is_event(one)) for held in lists)
+        any(tree.any_object(held, lambda one: _is_content(one) or _is_event(one)) for held in lists)
         or _is_event(record)
         or record.keys() >= _CLI_KEYS
-        or records.any_object(
-            record.get("candidates"), lambda one: "parts" in (records.object_or_empty(one.get("content")))
-        )
+        or tree.any_object(record.get("candidates"), lambda one: "parts" in (tree.object_or_empty(one.get("content"))))
     )
 
 
 def _is_content(value: dict[str, Any]) -> bool:
     """Return whether an object is a content: a role, and parts that have no type."""
-    return as_word(value.get("role")) in ("user", "model", "function") and records.any_object(
+    return as_word(value.get("role")) in ("user", "model", "function") and tree.any_object(
         value.get("parts"), lambda part: "type" not in part and not _KNOWN.isdisjoint(part)
     )
 
 
 def _has_content(value: list[Any]) -> bool:
-    return records.any_object(value, lambda one: "parts" in one)
+    return tree.any_object(value, lambda one: "parts" in one)
 
 
 def _is_event(value: dict[str, Any]) -> bool:
@@ -119,7 +117,7 @@ def _are_events(head: FileHead) -> bool:
 
 
 def _are_cli_lines(head: FileHead) -> bool:
-    first = records.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
+    first = tree.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
     return first.keys() >= _CLI_KEYS and "messages" not in first
 
 
@@ -142,19 +140,19 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    record = records.object_or_empty(value)
+    record = tree.object_or_empty(value)
     events = record.get("events")
-    if isinstance(events, list) and (_get(record, "appName") is not None or records.any_object(events, _is_event)):
-        reader = _read_events(source, records.walk(events, f"{at}/events"))
+    if isinstance(events, list) and (_get(record, "appName") is not None or tree.any_object(events, _is_event)):
+        reader = _read_events(source, tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
         tag = _get(record, "appName")
         return reader.trace(at, record, query_id=session, session_id=session, tag=tag)
     if record.keys() >= _CLI_KEYS or "messages" in record:
-        return _read_cli(source, record, records.walk(record.get("messages"), f"{at}/messages"), at)
-    contents, path = records.find_list(value, "contents", "history")
+        return _read_cli(source, record, tree.walk(record.get("messages"), f"{at}/messages"), at)
+    contents, path = tree.find_list(value, "contents", "history")
     if not contents and "candidates" not in record:
         raise unexpected_value(at, _EXPECTED, value)
-    reader = _ContentReader(source).read_all(records.walk(contents, f"{at}{path}"))
+    reader = _ContentReader(source).read_all(tree.walk(contents, f"{at}{path}"))
     if "candidates" in record:
         reader.read_response(record, at)
     return reader.trace(at, value, tag=_get(record, "modelVersion"))
@@ -163,7 +161,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
     found = vendor_exchanges.split_exchange(record, at, *_ENDPOINT)
     if found is not None:
-        first = next(records.walk(found.answer, found.answer_at), ({}, ""))[0]
+        first = next(tree.walk(found.answer, found.answer_at), ({}, ""))[0]
         found.answer = [first["content"]] if isinstance(first.get("content"), dict) else []
     return found
 
@@ -183,15 +181,15 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
     def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
         if part.response:
             self.read_response(part.response, part.response_at)
-            self.tag = records.text_or_none(_get(part.response, "modelVersion")) or self.tag
+            self.tag = tree.text_or_none(_get(part.response, "modelVersion")) or self.tag
         else:
             super().read_part(part)
 
     def read_response(self, record: dict[str, Any], at: str) -> None:
         """Read an answer of the API: its first candidate, after the calls that the client library made by itself."""
         history = _get(record, "automaticFunctionCallingHistory")
-        self.read_all(records.walk(history, f"{at}/automaticFunctionCallingHistory"))
-        for candidate, candidate_at in list(records.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
+        self.read_all(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
+        for candidate, candidate_at in list(tree.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
             if candidate.get("content") is not None:
                 grounded, content_at = _is_grounded(candidate), f"{candidate_at}/content"
                 self.read(candidate["content"], content_at, by_agent=True, grounded=grounded)
@@ -203,18 +201,18 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
         role = content.get("role")
         if by_agent is None:
             if as_word(role) not in ("user", "model", "function", "system"):
-                records.report_kind(self.source, "content", content, "role", at, "user, model or function")
+                tree.report_kind(self.source, "content", content, "role", at, "user, model or function")
                 return
             if "parts" not in content:
                 raise unexpected_value(f"{at}/parts", "a list of parts", None)
             by_agent = role == "model"
-        records.report_unread(self.source, "a content", content, at, ("parts",))
-        parts = list(records.walk(content.get("parts"), f"{at}/parts"))
+        tree.report_unread(self.source, "a content", content, at, ("parts",))
+        parts = list(tree.walk(content.get("parts"), f"{at}/parts"))
         responses = any(_get(part, "functionResponse") is not None for part, _ in parts)
         if by_agent and not responses:
             self.step()
         elif not (by_agent or responses or role == "system" or any(_get(part, "toolResponse") for part, _ in parts)):
-            self.user(records.message_text([part for part, _ in parts]))
+            self.user(tree.message_text([part for part, _ in parts]))
         for part, part_at in parts:
             self._read_part(part, part_at, grounded=grounded)
 
@@ -222,7 +220,7 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
         kind = next((key for key in _CALLS if _get(part, key) is not None), None)
         held = {} if kind is None else expect_object(_get(part, kind), f"{at}/{kind}")
         if kind == "functionCall":
-            self.call(records.read_call(held, f"{at}/{kind}", arguments="args")).at = at
+            self.call(tree.read_call(held, f"{at}/{kind}", arguments="args")).at = at
         elif kind == "functionResponse":
             self._read_function_response(held, f"{at}/{kind}")
         elif kind == "toolCall":
@@ -234,7 +232,7 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
             odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
             if odd or not part:
                 expected = "a part with text, functionCall, functionResponse ..."
-                records.report_keys(self.source, "part", dict.fromkeys(odd), at, expected)
+                tree.report_keys(self.source, "part", dict.fromkeys(odd), at, expected)
 
     def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
         """Read the call of a tool that Google ran; the searches behind a grounded answer are one, its grounding."""
@@ -274,7 +272,7 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
             return
         found, at = _get(holder, "groundingMetadata"), f"{at}/groundingMetadata"
         queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
-        chunks = list(records.walk(_get(found, "groundingChunks"), f"{at}/groundingChunks"))
+        chunks = list(tree.walk(_get(found, "groundingChunks"), f"{at}/groundingChunks"))
         call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY)
         call.queries = tuple(query for query in queries if isinstance(query, str))
         if chunks:
@@ -284,7 +282,7 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
     def _read_chunk(self, chunk: dict[str, Any], at: str) -> dict[str, Any] | None:
         held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
         if held is None:
-            records.report_keys(self.source, "grounding chunk", chunk, at, "a chunk of web, retrievedContext or maps")
+            tree.report_keys(self.source, "grounding chunk", chunk, at, "a chunk of web, retrievedContext or maps")
             return None
         return {name: held[name] for name in _OF_CHUNK if held.get(name) is not None}
 
@@ -327,8 +325,8 @@ def _read_cli_search(text: str) -> Any:
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
     """Yield a trace a session of a list or of lines of events, as a database keeps them."""
-    sessions: dict[str | None, list[records.Placed]] = {}
-    for row, at in records.read_records(source):
+    sessions: dict[str | None, list[tree.Placed]] = {}
+    for row, at in tree.read_records(source):
         with source.handle_errors():
             row = expect_object(row, at)
             session = expect_id(_get(row, "sessionId"), f"{at}/session_id")
@@ -340,13 +338,13 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
             yield reader.trace(at, first, query_id=session, session_id=session)
 
 
-def _read_events(source: Source, events: Iterator[records.Placed]) -> _ContentReader:
+def _read_events(source: Source, events: Iterator[tree.Placed]) -> _ContentReader:
     reader = _ContentReader(source)
     for event, at in events:
         author = expect_text(event.get("author"), f"{at}/author")
         if event.get("partial") is True:
             continue  # a piece of an answer that comes whole later
-        records.report_unread(source, "an event", event, at, _EVENT_READ)
+        tree.report_unread(source, "an event", event, at, _EVENT_READ)
         content = parse_if_json(event.get("content"))
         if content is not None:
             reader.read(content, f"{at}/content", by_agent=author != "user", grounded=_is_grounded(event))
@@ -360,7 +358,7 @@ def _read_events(source: Source, events: Iterator[records.Placed]) -> _ContentRe
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
     """Yield the one trace of a session in lines: metadata, then messages and changes to what stands before."""
     record: dict[str, Any] = {}
-    messages: dict[str | None, records.Placed] = {}
+    messages: dict[str | None, tree.Placed] = {}
     first_at = ""
     with source.handle_errors():
         for value, at in source.documents():
@@ -369,8 +367,8 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             if isinstance(changes := line.get("$set"), dict):
                 record |= changes
                 if "messages" in changes:
-                    held = records.walk(changes["messages"], f"{at}/$set/messages")
-                    messages = {records.require_id(*one, "id", _OF_MESSAGE): one for one in held}
+                    held = tree.walk(changes["messages"], f"{at}/$set/messages")
+                    messages = {tree.require_id(*one, "id", _OF_MESSAGE): one for one in held}
             elif "$rewindTo" in line:
                 ids = list(messages)
                 target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
@@ -379,28 +377,28 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             elif "projectHash" in line:
                 record |= line
             else:
-                messages[records.require_id(line, at, "id", _OF_MESSAGE)] = (
+                messages[tree.require_id(line, at, "id", _OF_MESSAGE)] = (
                     line,
                     at,
                 )  # the same id again replaces the message
         yield _read_cli(source, record, iter(messages.values()), first_at)
 
 
-def _read_cli(source: Source, record: dict[str, Any], messages: Iterator[records.Placed], at: str) -> Trace:
+def _read_cli(source: Source, record: dict[str, Any], messages: Iterator[tree.Placed], at: str) -> Trace:
     conversation = Conversation(source)
     model = None
     for message, message_at in messages:
         kind = as_word(message.get("type"))
         if kind == "user":
-            conversation.user(records.message_text(message.get("content")))
+            conversation.user(tree.message_text(message.get("content")))
         elif kind == "gemini":
             conversation.step(message.get("timestamp"))
-            for call, call_at in records.walk(message.get("toolCalls"), f"{message_at}/toolCalls"):
-                _read_cli_call(conversation.call(records.read_call(call, call_at, arguments="args")), call)
-            model = records.text_or_none(message.get("model")) or model
+            for call, call_at in tree.walk(message.get("toolCalls"), f"{message_at}/toolCalls"):
+                _read_cli_call(conversation.call(tree.read_call(call, call_at, arguments="args")), call)
+            model = tree.text_or_none(message.get("model")) or model
         elif kind not in _OTHER_MESSAGES:
-            records.report_kind(source, "message", message, "type", message_at, "user, gemini, info, error, warning")
-        records.report_unread(source, "a message", message, message_at, ("content", "toolCalls", "displayContent"))
+            tree.report_kind(source, "message", message, "type", message_at, "user, gemini, info, error, warning")
+        tree.report_unread(source, "a message", message, message_at, ("content", "toolCalls", "displayContent"))
     session = expect_id(record.get("sessionId"), f"{at}/sessionId")
     return conversation.trace(at, record, query_id=session, session_id=session, tag=model)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import read_lists, read_usage
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -19,7 +19,7 @@ from goodgain.traces.model import UNANSWERED, Trace
 #: Types of messages. Others are reported as not understood.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
 #: Types of parts: those of calls repeat what stands in `tool_calls`.
-_PART_TYPES = records.PLAIN_PARTS | {
+_PART_TYPES = tree.PLAIN_PARTS | {
     *("tool_use", "tool_call", "input_json_delta", "reasoning_content", "text-plain", "function_call"),
     *("invalid_tool_call", "tool_call_chunk", "media"),
 }
@@ -35,8 +35,8 @@ _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "config
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of the types human, ai, tool, or constructor objects of langchain.load."""
-    lists = (records.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
-    return any(records.any_object(messages, _is_message) for messages in lists)
+    lists = (tree.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
+    return any(tree.any_object(messages, _is_message) for messages in lists)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -60,7 +60,7 @@ def _read_kind(message: dict[str, Any]) -> str:
 
 def _find_messages(record: Any) -> tuple[Any, str]:
     """Return the messages of a state of a graph and their place in it; None and "" if it has none."""
-    return records.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
+    return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
 
 
 def independent(head: FileHead) -> bool:
@@ -102,7 +102,7 @@ def _read_query_id(record: Any, at: str) -> str | None:
         value: Any = record
         for key in path.split("/"):
             value = expect_object(value, f"{at}/{path}").get(key) if value is not None else None
-        if (found := records.find_query_id(value, f"{at}/{path}")) is not None:
+        if (found := tree.find_query_id(value, f"{at}/{path}")) is not None:
             return found
         if value is not None:
             held = expect_object(value, f"{at}/{path}").get("thread_id")
@@ -115,7 +115,7 @@ def _message_key(message: Any) -> Hashable | None:
     if not isinstance(message, dict) or _find_messages(message)[1]:
         return None
     bodies = (message, message.get("data"), message.get("kwargs"))
-    ids = (records.object_or_empty(body).get("id") for body in bodies)
+    ids = (tree.object_or_empty(body).get("id") for body in bodies)
     return next((found for found in ids if isinstance(found, str)), id(message))
 
 
@@ -147,11 +147,11 @@ class _MessageReader(vendor_exchanges.JoinedConversation):
             if message_id in self._seen:
                 return
             self._seen.add(message_id)
-        records.report_unread(self.source, "a message", body, at, _READ)
+        tree.report_unread(self.source, "a message", body, at, _READ)
         speaker = as_word(body.get("role")) if kind == "chat" else kind
         if speaker in ("human", "user"):
-            self.user(records.message_text(body.get("content")))
-            records.report_parts(self.source, "a human message", body.get("content"), f"{at}/content", _PART_TYPES)
+            self.user(tree.message_text(body.get("content")))
+            tree.report_parts(self.source, "a human message", body.get("content"), f"{at}/content", _PART_TYPES)
         elif speaker in ("ai", "assistant"):
             self._spend(body)
             self.step()
@@ -165,27 +165,27 @@ class _MessageReader(vendor_exchanges.JoinedConversation):
 
     def _spend(self, body: dict[str, Any]) -> None:
         """Report the usage of an AI message: LangChain's own, else the one that the vendor gave."""
-        vendors = records.object_or_empty(body.get("response_metadata"))
+        vendors = tree.object_or_empty(body.get("response_metadata"))
         holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
         self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
 
     def _read_calls(self, body: dict[str, Any], at: str) -> None:
         calls, extra = expect_list(body.get("tool_calls"), f"{at}/tool_calls"), body.get("additional_kwargs")
-        for call, call_at in records.walk(calls, f"{at}/tool_calls"):
-            self.call(records.read_call(call, call_at, arguments="args"))
+        for call, call_at in tree.walk(calls, f"{at}/tool_calls"):
+            self.call(tree.read_call(call, call_at, arguments="args"))
         if isinstance(extra, dict) and not calls:  # dumps older than tool_calls
-            for call, call_at in records.walk(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
-                self.call(records.read_function_call(call, call_at))
+            for call, call_at in tree.walk(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
+                self.call(tree.read_function_call(call, call_at))
             if isinstance(legacy := extra.get("function_call"), dict):
-                self.call(records.read_call(legacy, f"{at}/additional_kwargs/function_call"))
+                self.call(tree.read_call(legacy, f"{at}/additional_kwargs/function_call"))
         content = body.get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or parts", content)
-        records.report_parts(self.source, "an AI message", content, f"{at}/content", _PART_TYPES)
+        tree.report_parts(self.source, "an AI message", content, f"{at}/content", _PART_TYPES)
 
     def _read_answer(self, body: dict[str, Any], at: str) -> None:
         call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
-        output, artifact = records.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
+        output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
         first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
         name = body.get("name") if isinstance(body.get("name"), str) else None
         failed = body.get("status") == "error"

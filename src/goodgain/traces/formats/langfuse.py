@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations.records import text_or_none
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, LANGFUSE_UNTYPED, decode, read_langfuse_kind
 from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
+from goodgain.traces.conversations.tree import text_or_none
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -51,7 +51,7 @@ def _read_messages(source: Source) -> Trace:
     waiting: dict[str, ToolCall] = {}
     others: set[str] = set()
     answered = True
-    for value, at in records.read_records(source):
+    for value, at in tree.read_records(source):
         first = first or at
         record = expect_object(value, at)
         message = _find_message(record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode
 from goodgain.traces.conversations.spans import Span, read_each, read_spans
@@ -34,7 +34,7 @@ def _is_trace(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a session; a trace without a session is one by itself."""
-    return read_span_traces(source, read_each(source, records.read_records(source), _read_trace), _REMEDY)
+    return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
 
 
 def _read_trace(source: Source, value: Any, at: str, count: int) -> Iterator[Span]:

@@ -14,7 +14,7 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import compression
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
 from goodgain.traces.formats.openai_responses import ItemReader, is_item
 from goodgain.traces.input.file_head import FileHead
@@ -41,7 +41,7 @@ def read(source: Source) -> Iterator[Trace]:
         return
     for value, at in source.documents():
         with source.handle_errors():
-            yield _read_items(source, list(records.walk(expect_list(value, at), at)), at)
+            yield _read_items(source, list(tree.walk(expect_list(value, at), at)), at)
 
 
 def _read_items(source: Source, items: list[tuple[Any, str]], at: str, session: str | None = None) -> Trace:

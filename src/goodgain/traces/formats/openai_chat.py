@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import count_hosted_searches
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_optional_text, expect_text
 from goodgain.traces.input.file_head import FileHead
@@ -28,7 +28,7 @@ _OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 #: Haystack's parts have no type: each is an object with one of these keys.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
-_PARTS = (records.PLAIN_PARTS, _HAYSTACK_PARTS)
+_PARTS = (tree.PLAIN_PARTS, _HAYSTACK_PARTS)
 _CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
 _READ = _CALL_FIELDS | {"content"}
 #: Special tokens with which some models search in the text of their messages.
@@ -55,7 +55,7 @@ def _is_chat(record: Any) -> bool:
         return False
     if isinstance(record, dict) and record.get("object") == "chat.completion" and "choices" in record:
         return True
-    return records.has_messages(record, _is_message) and not records.has_messages(record, _is_of_other_format)
+    return tree.has_messages(record, _is_message) and not tree.has_messages(record, _is_of_other_format)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -63,20 +63,18 @@ def _is_message(message: dict[str, Any]) -> bool:
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
-    return (
-        isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or records.any_object(content, _is_known_part)
-    )
+    return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or tree.any_object(content, _is_known_part)
 
 
 def _is_known_part(part: dict[str, Any]) -> bool:
-    return as_word(part["type"]) in records.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
+    return as_word(part["type"]) in tree.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
 
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:
     return (
         message.get("type") not in (None, "message")
         or not _OTHER_KEYS.isdisjoint(message)
-        or records.any_object(
+        or tree.any_object(
             message.get("content"),
             lambda part: as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part),
         )
@@ -89,20 +87,20 @@ def read(source: Source) -> Iterator[Trace]:
         return vendor_exchanges.join_exchanges(
             source, _Messages, _read_exchange, _message_key, endpoint_field="messages"
         )
-    return source.traces(partial(_read_trace, source), is_one=records.is_message_list)
+    return source.traces(partial(_read_trace, source), is_one=tree.is_message_list)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    record = records.object_or_empty(value)
+    record = tree.object_or_empty(value)
     if "choices" in record and "messages" not in record:
         messages, messages_at = [_get_answer(record, at)], f"{at}/choices"
     else:
-        messages, messages_at = records.find_messages(value, at)
+        messages, messages_at = tree.find_messages(value, at)
     reader = _Messages(source)
     reader.model = record.get("model")
-    reader.read_all(records.walk(messages, messages_at))
+    reader.read_all(tree.walk(messages, messages_at))
     reader.add_unlogged_searches(record, 0, at)
-    return reader.trace(at, value, query_id=records.find_record_id(record), tag=reader.model)
+    return reader.trace(at, value, query_id=tree.find_record_id(record), tag=reader.model)
 
 
 def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
@@ -113,7 +111,7 @@ def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
 
 
 def _get_answer(answer: dict[str, Any], at: str) -> dict[str, Any]:
-    first = next(records.walk(answer["choices"], f"{at}/choices"), ({}, ""))[0]
+    first = next(tree.walk(answer["choices"], f"{at}/choices"), ({}, ""))[0]
     return expect_object(first.get("message"), f"{at}/choices/0/message")
 
 
@@ -127,15 +125,15 @@ class _Messages(vendor_exchanges.JoinedConversation):
         if part.resent:
             return
         shown, self.model = self.hosted, part.response.get("model")
-        self.tag = self.tag or records.text_or_none(self.model)
+        self.tag = self.tag or tree.text_or_none(self.model)
         self.spend(part.response.get("usage"))
         self.read_all(part.messages)
-        records.report_unread(self.source, "a response", part.response, part.response_at, ("choices",))
+        tree.report_unread(self.source, "a response", part.response, part.response_at, ("choices",))
         self.add_unlogged_searches(part.response, shown, part.response_at)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role, source = message.get("role"), self.source
-        records.report_unread(source, "a message", message, at, _READ)
+        tree.report_unread(source, "a message", message, at, _READ)
         if role == "tool":
             content, call_id = message.get("content"), message.get("tool_call_id")
             # Nearly all answers are of this kind; the function for the others makes places for their errors.
@@ -150,14 +148,14 @@ class _Messages(vendor_exchanges.JoinedConversation):
         elif role == "function":
             self._read_answer(message, at)
         elif role == "user":
-            self.user(records.message_text(message.get("content")))
-            records.report_parts(source, "a user message", message.get("content"), f"{at}/content", *_PARTS)
+            self.user(tree.message_text(message.get("content")))
+            tree.report_parts(source, "a user message", message.get("content"), f"{at}/content", *_PARTS)
         elif role not in ("system", "developer"):
-            records.report_kind(source, "message", message, "role", at, ", ".join(sorted(_ROLES)))
+            tree.report_kind(source, "message", message, "role", at, ", ".join(sorted(_ROLES)))
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
         content = message.get("content")
-        parts = list(records.walk_parts(content, f"{at}/content"))
+        parts = list(tree.walk_parts(content, f"{at}/content"))
         if any("tool_call_result" in part for part, _ in parts):
             for part, part_at in parts:
                 if part.get("tool_call_result") is not None:
@@ -165,7 +163,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if message["role"] == "function" else None
-        output = records.expect_output(content, f"{at}/content")
+        output = tree.expect_output(content, f"{at}/content")
         if call_id is not None and not self.has_call(call_id):
             expected = f"the answer to a call made before (no call has the id {call_id!r})"
             self.source.not_understood("answer without a call", at, expected)
@@ -177,22 +175,22 @@ class _Messages(vendor_exchanges.JoinedConversation):
         origin = expect_object(result.get("origin"), f"{at}/origin")
         call_id = expect_id(origin.get("id"), f"{at}/origin/id")
         name = expect_optional_text(origin.get("tool_name"), f"{at}/origin/tool_name")
-        output, failed = records.or_unanswered(result.get("result")), result.get("error") is True
+        output, failed = tree.or_unanswered(result.get("result")), result.get("error") is True
         self.answer(call_id, output, at, name=name, failed=failed)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content = self.hosted, message.get("content")
-        for call, call_at in records.walk(message.get("tool_calls"), f"{at}/tool_calls"):
+        for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
             self.call(_read_call(call, call_at))
         if (legacy := message.get("function_call")) is not None:
-            made = records.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
+            made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
             made.call_id = None
             self.call(made)
-        for part, part_at in records.walk_parts(content, f"{at}/content"):
+        for part, part_at in tree.walk_parts(content, f"{at}/content"):
             if isinstance(part.get("tool_call"), dict):
-                self.call(records.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
-        records.report_parts(self.source, "an assistant message", content, f"{at}/content", *_PARTS)
-        records.expect_output(content, f"{at}/content")
+                self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
+        tree.report_parts(self.source, "an assistant message", content, f"{at}/content", *_PARTS)
+        tree.expect_output(content, f"{at}/content")
         if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
             self.source.not_understood(f"the tag {tag.group()}", f"{at}/content", "calls in tool_calls")
         for tool, tool_at in _unite_copies(message.get("executed_tools"), f"{at}/executed_tools"):
@@ -205,9 +203,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
     def _read_citations(self, annotations: Any, at: str, model: Any) -> None:
         """Add the search behind an answer with citations, or by a model that always searches, as the log lacks it."""
         urls = [
-            note["url_citation"]
-            for note, _ in records.walk(annotations, at)
-            if isinstance(note.get("url_citation"), dict)
+            note["url_citation"] for note, _ in tree.walk(annotations, at) if isinstance(note.get("url_citation"), dict)
         ]
         searched = annotations is not None and any(part in as_word(model) for part in _SEARCHING_MODELS)
         if urls or searched:
@@ -227,8 +223,8 @@ def _message_key(message: Any) -> Hashable | None:
     """Return what two copies of a message share: role, ids of calls, text."""
     if not isinstance(message, dict):
         return None
-    ids = tuple(str(call.get("id")) for call in records.objects_in(message.get("tool_calls")))
-    text = records.message_text(message.get("content")).strip()
+    ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
+    text = tree.message_text(message.get("content")).strip()
     if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
         return None
     return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
@@ -239,8 +235,8 @@ def _read_call(call: dict[str, Any], at: str) -> ToolCall:
     if type(plain) is dict and type(call_id) is str and call_id and type(name := plain.get("name")) is str:
         return ToolCall(name, at, call_id, plain.get("arguments"))
     if "custom" not in call or "function" in call:
-        return records.read_function_call(call, at)
-    made = records.read_call(expect_object(call["custom"], f"{at}/custom"), f"{at}/custom", arguments="input")
+        return tree.read_function_call(call, at)
+    made = tree.read_call(expect_object(call["custom"], f"{at}/custom"), f"{at}/custom", arguments="input")
     made.call_id, made.at = expect_id(call_id, f"{at}/id"), at
     return made
 
@@ -248,10 +244,10 @@ def _read_call(call: dict[str, Any], at: str) -> ToolCall:
 # Groq's agents: a tool that was run has a type, `search` for a search, and its results beside the text the model saw
 
 
-def _unite_copies(tools: Any, at: str) -> list[records.Placed]:
+def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
     """Return the tools, each once: in a stream each comes twice, the first time before it has found anything."""
-    found: dict[tuple[Any, ...], records.Placed] = {}
-    for place, (member, tool_at) in enumerate(records.walk(tools, at)):
+    found: dict[tuple[Any, ...], tree.Placed] = {}
+    for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}
         results, index = tool.get("search_results"), tool.get("index")
         if "output" not in tool and isinstance(results, dict) and not results.get("results"):
@@ -265,7 +261,7 @@ def _unite_copies(tools: Any, at: str) -> list[records.Placed]:
 
 
 def _read_executed_tool(tool: dict[str, Any], at: str) -> ToolCall:
-    found, output = (records.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
+    found, output = (tree.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
     name = expect_text(tool.get("type"), f"{at}/type")
     first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
     return ToolCall(name, at, arguments=tool.get("arguments"), output=first, spare=spare)

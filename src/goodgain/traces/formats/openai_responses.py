@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Self
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -60,13 +60,13 @@ def sniff(head: FileHead) -> bool:
 
 def _is_response(record: dict[str, Any]) -> bool:
     own = record.get("object") == "response" or as_word(record.get("type")) in _OWN_TYPES
-    return own or any(records.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+    return own or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
 
 
 def is_item(item: dict[str, Any]) -> bool:
     """Return whether an object is an item of a kind that only this format has."""
     content = item.get("content") if item.get("type") == "message" else None
-    return as_word(item.get("type")) in _OWN_TYPES or records.any_object(
+    return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
         content, lambda part: part.get("type") in ("output_text", "input_text")
     )
 
@@ -77,7 +77,7 @@ def independent(head: FileHead) -> bool:
 
 
 def _are_chained_responses(head: FileHead) -> bool:
-    return records.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
+    return tree.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -87,7 +87,7 @@ def read(source: Source) -> Iterator[Trace]:
     if _are_chained_responses(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader, _read_response, _item_key)
     return source.traces(
-        partial(_read_trace, source), is_one=lambda value: not value or records.any_object(value, _is_message_or_item)
+        partial(_read_trace, source), is_one=lambda value: not value or tree.any_object(value, _is_message_or_item)
     )
 
 
@@ -109,7 +109,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
         if items is None and path != "/input":
             raise unexpected_value(f"{at}{path}", "a list of items", items)
         found = _get_input(items) if path == "/input" else items
-        reader.read_all(records.walk(found, f"{at}{path}"))
+        reader.read_all(tree.walk(found, f"{at}{path}"))
     return reader.trace(at, value)
 
 
@@ -146,7 +146,7 @@ def _item_key(item: Any) -> Hashable | None:
         return None
     kind = as_word(item.get("type"), "message")
     if kind == "message":
-        text = records.message_text(item.get("content")).strip()
+        text = tree.message_text(item.get("content")).strip()
         return (str(item.get("role")), text) if text or item.get("role") == "user" else None
     if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS:
         return (kind, str(item.get("call_id")))
@@ -173,7 +173,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
 
     def read_all(self, items: Iterable[tuple[Any, str]], *, resent: bool = False) -> Self:
         """Read items in order. The items between two that the client sends are one response."""
-        response: list[records.Placed] = []
+        response: list[tree.Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
             if kind in _CLIENT_ANSWERS or (kind == "message" and item.get("role") in ("user", "system", "developer")):
@@ -189,17 +189,17 @@ class ItemReader(vendor_exchanges.JoinedConversation):
     def _read_client_item(self, kind: str, item: dict[str, Any], at: str) -> None:
         if kind in _CLIENT_ANSWERS:
             call_id = expect_id(item.get("call_id"), f"{at}/call_id")
-            output = records.expect_output(item.get("output"), f"{at}/output")
-            if records.any_object(output, lambda part: part.get("type") == "encrypted_content"):
+            output = tree.expect_output(item.get("output"), f"{at}/output")
+            if tree.any_object(output, lambda part: part.get("type") == "encrypted_content"):
                 output = UNANSWERED
             call = self.answer(call_id, output, f"{at}/output")
             if call.tool == _WEB_RUN and call.output is not UNANSWERED:
                 call.output = _read_web_run_output(output)
         elif item.get("role") == "user":
-            self.user(records.message_text(item.get("content")))
+            self.user(tree.message_text(item.get("content")))
             self._check_message(item, at)
 
-    def _read_response(self, items: list[records.Placed], *, resent: bool) -> None:
+    def _read_response(self, items: list[tree.Placed], *, resent: bool) -> None:
         if not items:
             return
         self._by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
@@ -217,7 +217,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 if call.is_search and call.output is UNANSWERED:
                     waiting.append(call)
             elif kind not in _OTHER_TYPES:
-                records.report_kind(self.source, "item", item, "type", at, "an item such as message, function_call")
+                tree.report_kind(self.source, "item", item, "type", at, "an item such as message, function_call")
         if not self._stepped and not resent:
             self.step()  # an answer without a call is a step, so that the next user message is a new turn
 
@@ -240,19 +240,19 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         if resent:
             return
         self._check_message(item, at)
-        for part in records.objects_in(item.get("content")) if self.source.citations else ():
-            notes = [one for one in records.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
+        for part in tree.objects_in(item.get("content")) if self.source.citations else ():
+            notes = [one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
             cited = {str(note.get("url")): {**note, "type": None} for note in notes}
             if cited and waiting:  # the log does not say which search found them, so they go to the last one before
                 waiting.pop().output = list(cited.values())
 
     def _check_message(self, item: dict[str, Any], at: str) -> None:
-        records.report_unread(self.source, "a message", item, at, ("content",))
-        records.report_parts(self.source, "a message", item.get("content"), f"{at}/content", _PART_TYPES)
+        tree.report_unread(self.source, "a message", item, at, ("content",))
+        tree.report_parts(self.source, "a message", item.get("content"), f"{at}/content", _PART_TYPES)
 
     def _read_call(self, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
         if kind in _CLIENT_CALLS:
-            call = records.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
+            call = tree.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
             return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
         call_id = expect_id(item.get("id"), f"{at}/id")
         if kind == "web_search_call":
@@ -262,11 +262,11 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             return ToolCall(
                 kind, at, call_id, item.get("queries"), is_search=True, remedy=_FILE_REMEDY, doc_type="passage",
                 failed=found is None and item.get("status") == "failed",
-                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in records.walk(found, f"{at}/results")],
+                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")],
             )  # fmt: skip
         if kind == "mcp_call":
-            call = records.read_call(item, at)
-            call.output, call.failed = records.or_unanswered(item.get("output")), item.get("error") not in (None, "")
+            call = tree.read_call(item, at)
+            call.output, call.failed = tree.or_unanswered(item.get("output")), item.get("error") not in (None, "")
             return call
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)
@@ -287,7 +287,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 self.source.not_understood(what, f"{at}/action", "search or open_page")
             return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
         found = action.get("sources")
-        urls = [read_source(*one) for one in records.walk(found, f"{at}/action/sources")]
+        urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
         return ToolCall(
             "web_search_call", at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
             remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
@@ -327,7 +327,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
     if hit.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", None)
     kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
-    attributes = records.object_or_empty(hit.get("attributes"))
+    attributes = tree.object_or_empty(hit.get("attributes"))
     return {
         "doc_id": hit["file_id"],
         **{name: hit[key] for name, key in kept.items() if hit.get(key) not in (None, "")},

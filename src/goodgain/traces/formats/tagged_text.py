@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -54,7 +54,7 @@ _DOC = re.compile(r"^Doc (?P<n>\d{1,4})(?:: |<## Title: (?P<title>[^\n]*?) ##> ?
 _NUMBER = re.compile(r"^\((?P<n>\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 # Dialects: the tags in which models search, and how each writes what a search found
@@ -143,9 +143,9 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_tagged(record: Any) -> bool:
-    if records.has_messages(record, _has_structured_calls):
+    if tree.has_messages(record, _has_structured_calls):
         return False
-    if records.has_messages(record, _is_tagged_message):
+    if tree.has_messages(record, _is_tagged_message):
         return True
     return isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
 
@@ -180,7 +180,7 @@ def _has_structured_calls(message: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace an object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(partial(_read_record, source), is_one=records.is_message_list)
+        yield from source.traces(partial(_read_record, source), is_one=tree.is_message_list)
         return
     text = source.text()
     line, counted = 1, 0
@@ -190,17 +190,17 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and records.find_message_key(value) is None:
+    if isinstance(value, dict) and tree.find_message_key(value) is None:
         key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
         if key is None:
             raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
         trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
-        trace.record, trace.query_id = value, records.find_record_id(value)
+        trace.record, trace.query_id = value, tree.find_record_id(value)
         return trace
     reader = _SpeechReader(source)
-    for message, message_at in records.walk(*records.find_messages(value, at)):
+    for message, message_at in tree.walk(*tree.find_messages(value, at)):
         role = expect_text(message.get("role"), f"{message_at}/role")
-        records.report_unread(source, "a message", message, message_at, ("content",))
+        tree.report_unread(source, "a message", message, message_at, ("content",))
         reader.say(role, expect_text(message.get("content"), f"{message_at}/content"), message_at)
     return reader.trace(at, value)
 
