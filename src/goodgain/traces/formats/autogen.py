@@ -7,10 +7,11 @@ repeat results, are passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import tree
-from goodgain.traces.conversations.turns_and_calls import Conversation, read_lists
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -46,8 +47,8 @@ def independent(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a result, state or list of messages; lines that are messages are one trace."""
-    expected = "messages of AutoGen"
-    return read_lists(source, _Messages, _PATHS, expected, of_list=lambda one: "type" in one, of_line=_is_message)
+    find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
 
 
 class _Messages(Conversation):
@@ -55,7 +56,7 @@ class _Messages(Conversation):
         kind, content = as_word(message.get("type")), message.get("content")
         if kind in _REPEATS:
             return
-        tree.report_unread(self.source, "a message", message, at, ("content",))
+        self.report_unread("a message", message, at, ("content",))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "text, calls or results", None)
         if kind in _RESULTS:
@@ -64,11 +65,10 @@ class _Messages(Conversation):
                 self.answer(call_id, tree.or_unanswered(result.get("content")), result_at, failed=failed)
         elif kind == _REQUEST or (kind == "AssistantMessage" and isinstance(content, list)):
             self.step()
-            for call, call_at in tree.walk(content, f"{at}/content"):
-                self.call(tree.read_call(call, call_at))
+            self.read_calls(content, f"{at}/content")
         elif kind == "UserMessage" or (kind in _OTHER and expect_text(message.get("source"), f"{at}/source") == "user"):
             self.user(tree.message_text(content))
         elif kind in _OTHER or kind == "AssistantMessage":
             self.step()
         elif kind != "SystemMessage":
-            tree.report_kind(self.source, "message", message, "type", at, "TextMessage, ToolCallRequestEvent ...")
+            self.report_kind("message", message, "type", at, "TextMessage, ToolCallRequestEvent ...")

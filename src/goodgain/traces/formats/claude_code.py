@@ -168,19 +168,19 @@ def _find_parent(source: Source, lines: list[_Line], at: int, by_id: dict[str, i
 def _read_session(
     source: Source, session: str | None, members: list[_Line], live: list[_Line], *, is_subagent: bool
 ) -> Trace:
-    reader = _SessionReader(source)
+    first = members[0]
+    reader = _SessionReader(source, first.record)
     for line in live:
         reader.read_line(line)
     for line in members:
         if line.kind not in _OTHER_LINES and line.kind not in ("user", "assistant"):
             what = f"line of type {line.record.get('type')!r}"
             source.not_understood(what, f"{line.at}/type", "user, assistant, system, result ...")
-    tag = reader.model
+    tag = None
     if is_subagent:
         names = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
         tag = next((f"subagent {name}" for name in names if isinstance(name, str)), "subagent")
-    first = members[0]
-    return reader.trace(first.at, first.record, query_id=session, session_id=session, tag=tag)
+    return reader.trace(first.at, query_id=session, session_id=session, tag=tag)
 
 
 def _report_subagents(source: Source, lines: list[_Line]) -> None:
@@ -193,11 +193,8 @@ def _report_subagents(source: Source, lines: list[_Line]) -> None:
 
 
 class _SessionReader(Conversation):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.model: str | None = None
-        self._message: str | None = None
-        self._answered = self._acted = False
+    _message: str | None = None
+    _answered = _acted = False
 
     def read_line(self, line: _Line) -> None:
         """Read one line: a prompt, answers of tools, a part of an assistant's message, or the end of a turn."""
@@ -213,7 +210,7 @@ class _SessionReader(Conversation):
         known = anthropic.CALL_TYPES | anthropic.OTHER_BLOCK_TYPES
         for block, at in blocks:
             if as_word(block.get("type")) not in known and not anthropic.is_result_block(block):
-                tree.report_kind(self.source, "block", block, "type", at, anthropic.BLOCKS)
+                self.report_kind("block", block, "type", at, anthropic.BLOCKS)
         if line.kind == "assistant":
             self._read_assistant(line, blocks)
         elif results:
@@ -232,7 +229,7 @@ class _SessionReader(Conversation):
         self._acted = True
         model, message_id = line.message.get("model"), expect_id(line.message.get("id"), f"{line.at}/message/id")
         if isinstance(model, str) and model and not model.startswith("<"):
-            self.model = model
+            self.tag = model
         if message_id is None:
             self.source.not_understood("message without an id (taken for a step)", f"{line.at}/message/id", "an id")
         if message_id is None or message_id != self._message:

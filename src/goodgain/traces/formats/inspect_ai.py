@@ -88,7 +88,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
     query_id = tree.require_id(sample, at, "id", "the sample's id")
     if not isinstance(sample.get("messages"), list):
         raise unexpected_value(f"{at}/messages", "a list of messages", sample.get("messages"))
-    reader = _MessageReader(source, tree.object_or_empty(sample.get("attachments")))
+    reader = _Messages(source, sample)
     events = tree.objects_in(sample.get("events"))
     usages = _read_usages(events) if source.costs else {}
     for message, message_at in tree.walk(sample["messages"], f"{at}/messages"):
@@ -101,7 +101,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
         if isinstance(name, str) and source.is_search(name) and not reader.has_call(call_id):
             what = f"tool event {name!r} outside the sample's messages"
             source.not_understood(what, f"{at}/events", "searches in the sample's messages")
-    trace = reader.trace(at, sample, query_id=query_id, tag=model)
+    trace = reader.trace(at, query_id=query_id, tag=model)
     trace.run = expect_id(sample.get("epoch"), f"{at}/epoch") or "1"
     return trace
 
@@ -120,32 +120,26 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
     return found
 
 
-class _MessageReader(Conversation):
+class _Messages(Conversation):
     """Reports messages, with the attachments of their sample in their places."""
 
-    def __init__(self, source: Source, attached: dict[str, Any]) -> None:
-        super().__init__(source)
-        self.attached = attached
-
     def read(self, message: dict[str, Any], at: str) -> None:
-        """Read one message: a turn, a step and its calls, or the answer of a tool."""
         role, content = message.get("role"), self._insert_attachments(message.get("content"))
-        tree.report_unread(self.source, "a message", message, at, ("content", "tool_calls", "function"))
+        self.report_unread("a message", message, at, ("content", "tool_calls", "function"))
         if role == "user":
             self.user(tree.message_text(content))
-            tree.report_parts(self.source, "a user message", content, f"{at}/content", _PART_TYPES)
+            self.report_parts("a user message", content, f"{at}/content", _PART_TYPES)
         elif role == "assistant":
             self.step()
-            for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
-                made = self.call(tree.read_call(call, call_at, "function"))
+            for made in self.read_calls(message.get("tool_calls"), f"{at}/tool_calls", "function"):
                 made.arguments = self._insert_attachments(made.arguments)
             for part, part_at in tree.walk_parts(content, f"{at}/content"):
                 self._read_part(part, part_at)
-            tree.report_parts(self.source, "an assistant message", content, f"{at}/content", _PART_TYPES)
+            self.report_parts("an assistant message", content, f"{at}/content", _PART_TYPES)
         elif role == "tool":
             self._read_answer(message, content, at)
         elif role != "system":
-            tree.report_kind(self.source, "message", message, "role", at, "user, assistant, tool or system")
+            self.report_kind("message", message, "role", at, "user, assistant, tool or system")
 
     def _read_answer(self, message: dict[str, Any], content: Any, at: str) -> None:
         output = tree.expect_output(content, f"{at}/content")
@@ -172,7 +166,8 @@ class _MessageReader(Conversation):
 
     def _insert_attachments(self, value: Any, depth: int = _MAX_DEPTH) -> Any:
         if isinstance(value, str) and value.startswith(_ATTACHMENT):
-            return self.attached.get(value.removeprefix(_ATTACHMENT), value)
+            attached = tree.object_or_empty(self.record.get("attachments"))
+            return attached.get(value.removeprefix(_ATTACHMENT), value)
         if depth and isinstance(value, list):
             return [self._insert_attachments(member, depth - 1) for member in value]
         if depth and isinstance(value, dict):

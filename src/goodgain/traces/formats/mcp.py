@@ -45,8 +45,8 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_messages(source: Source) -> Trace:
-    conversation = Conversation(source)
     messages: list[dict[str, Any]] = []
+    conversation = Conversation(source, messages)
     first: str | None = None
     waiting: dict[str, ToolCall] = {}
     others: set[str] = set()
@@ -78,7 +78,7 @@ def _read_messages(source: Source) -> Trace:
         elif not key or key not in others:
             expected = "a request of the same id before it"
             source.not_understood("answer to a request that is not in the log", at, expected)
-    return conversation.trace(first or f"{source.path}, at ", messages)
+    return conversation.trace(first or f"{source.path}, at ")
 
 
 def _read_key(message: dict[str, Any], at: str) -> str:

@@ -7,10 +7,11 @@ tool has both in one response.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import tree
-from goodgain.traces.conversations.turns_and_calls import Conversation, read_lists
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -45,21 +46,19 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages."""
-    return read_lists(
-        source, _Messages, _PATHS, "a list of messages (requests and responses)",
-        of_list=lambda one: "kind" in one or "parts" in one,
-    )  # fmt: skip
+    find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
 
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = message.get("kind")
         if as_word(kind) not in _KINDS:
-            tree.report_kind(self.source, "message", message, "kind", at, "request or response")
+            self.report_kind("message", message, "kind", at, "request or response")
             return
         if not isinstance(message.get("parts"), list):
             raise unexpected_value(f"{at}/parts", "a list of parts", message.get("parts"))
-        tree.report_unread(self.source, "a message", message, at, ("parts",))
+        self.report_unread("a message", message, at, ("parts",))
         if kind == "response":
             self.step(message.get("timestamp"))
         for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
@@ -68,8 +67,8 @@ class _Messages(Conversation):
         self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
         self.tag = tree.text_or_none(message.get("model_name")) or self.tag
 
-    def finish(self, at: str, record: Any = None) -> Trace:
-        return self.trace(at, record, query_id=self.query_id or self.session_id)
+    def finish(self, at: str) -> Trace:
+        return self.trace(at, query_id=self.query_id or self.session_id)
 
     def _read_part(self, part: dict[str, Any], at: str) -> None:
         kind = as_word(part.get("part_kind"))
@@ -86,7 +85,7 @@ class _Messages(Conversation):
                 self.answer(call_id, part.get("content"), at, failed=True)
         elif kind not in _OTHER_PARTS:
             expected = "a part such as user-prompt, text, tool-call, tool-return, retry-prompt"
-            tree.report_kind(self.source, "part", part, "part_kind", at, expected)
+            self.report_kind("part", part, "part_kind", at, expected)
 
     def _read_return(self, part: dict[str, Any], at: str, *, hosted: bool) -> None:
         call_id = tree.require_id(part, at, "tool_call_id")

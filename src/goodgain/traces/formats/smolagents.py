@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import tree
-from goodgain.traces.conversations.turns_and_calls import Conversation, read_lists
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import expect_optional_text
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -46,10 +47,10 @@ def independent(head: FileHead) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of steps; lines that are steps are one trace."""
-    return read_lists(
-        source, _Steps, _PATHS, "a list of steps", of_line=_is_step,
-        of_list=lambda one: "step_number" in one or "task" in one,
-    )  # fmt: skip
+    find = partial(tree.find_items, paths=_PATHS, expected="a list of steps")
+    return read_conversations(
+        source, _Steps, find, of_list=lambda one: "step_number" in one or "task" in one, of_line=_is_step
+    )
 
 
 class _Steps(Conversation):
@@ -60,11 +61,11 @@ class _Steps(Conversation):
             self.user(expect_optional_text(step["task"], f"{at}/task") or "")
         elif _OTHER_STEPS.isdisjoint(step):
             expected = "a step with a step_number, a task, a plan or a system prompt"
-            tree.report_keys(self.source, "step", step, at, expected)
+            self.report_keys("step", step, at, expected)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         source = self.source
-        tree.report_unread(source, "a step", step, at, _READ)
+        self.report_unread("a step", step, at, _READ)
         self.step()
         calls: list[ToolCall] = []
         for call, call_at in tree.walk(step.get("tool_calls"), f"{at}/tool_calls"):

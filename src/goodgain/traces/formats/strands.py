@@ -6,8 +6,7 @@ A message of the assistant is a step; a user's message without tool results is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import open_stream
 from goodgain.traces.conversations import tree
-from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -68,7 +67,7 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             yield _read_folder(source)
         return
-    yield from source.traces(partial(_read_trace, source), is_one=tree.is_message_list)
+    yield from read_conversations(source, _Messages, _find_messages)
 
 
 def find(directory: Path) -> list[Path]:
@@ -83,10 +82,10 @@ def _find_files(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    if _is_answer(value):
-        return _Messages(source).read_all([(value["output"]["message"], f"{at}/output/message")]).trace(at, value)
-    return _Messages(source).read_all(tree.walk(*tree.find_messages(value, at))).trace(at, value)
+def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+    return (
+        [(value["output"]["message"], f"{at}/output/message")] if _is_answer(value) else tree.find_messages(value, at)
+    )
 
 
 def _read_folder(source: Source) -> Trace:
@@ -118,9 +117,9 @@ class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), message.get("content")
         if as_word(role) not in _ROLES:
-            tree.report_kind(self.source, "message", message, "role", at, "user or assistant")
+            self.report_kind("message", message, "role", at, "user or assistant")
             return
-        tree.report_unread(self.source, "a message", message, at, ("content",))
+        self.report_unread("a message", message, at, ("content",))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "a list of blocks", None)
         content = [{"text": content}] if isinstance(content, str) else content
@@ -140,15 +139,14 @@ class _Messages(Conversation):
             result = expect_object(block["toolResult"], f"{at}/toolResult")
             call_id = tree.require_id(result, f"{at}/toolResult", "toolUseId")
             parts = tree.walk(result.get("content"), f"{at}/toolResult/content")
-            values = [_read_part(self.source, *part) for part in parts]
+            values = [self._read_part(*part) for part in parts]
             output = UNANSWERED if result.get("content") is None else values[0] if len(values) == 1 else values
             self.answer(call_id, output, at, failed=result.get("status") == "error")
         elif _OTHER_BLOCKS.isdisjoint(block):
-            tree.report_keys(self.source, "block", block, at, "a block with text, toolUse, toolResult ...")
+            self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")
 
-
-def _read_part(source: Source, part: dict[str, Any], at: str) -> Any:
-    """Return the value of a part of a result: an object under `json`, or a text."""
-    if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
-        tree.report_keys(source, "part of a toolResult", part, at, "a part with json or text")
-    return part.get("json", part.get("text", part))
+    def _read_part(self, part: dict[str, Any], at: str) -> Any:
+        """Return the value of a part of a result: an object under `json`, or a text."""
+        if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
+            self.report_keys("part of a toolResult", part, at, "a part with json or text")
+        return part.get("json", part.get("text", part))

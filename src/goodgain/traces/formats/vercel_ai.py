@@ -6,11 +6,10 @@ In a UI message a step ends at each `step-start`; a model message of the assista
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from goodgain.traces.conversations import tree
-from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.formats.openai_responses import read_source
 from goodgain.traces.input.file_head import FileHead
@@ -72,40 +71,42 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages or steps, or one for all lines if each is a message."""
-    return source.traces(
-        partial(_read_trace, source), is_one=lambda value: tree.is_message_list(value) or _are_steps(value)
+    return read_conversations(
+        source, _Messages, _find_messages, of_list=lambda one: tree.is_message(one) or _is_step(one)
     )
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    reader = _MessageReader(source)
+def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+    """Yield the messages of a conversation, or the steps of a result of `generateText`."""
     if _are_steps(value):
-        steps, path = tree.find_list(value, "steps")
-        for step, step_at in tree.walk(steps, f"{at}{path}"):
-            reader.read_step(step, step_at)
-    else:
-        reader.read_all(tree.walk(*tree.find_messages(value, at)))
-    record = tree.object_or_empty(value)
-    chat = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-    query_id = tree.find_query_id(record.get("metadata"), at) or chat
-    return reader.trace(at, value, query_id=query_id, session_id=chat)
+        return tree.find_items(value, at, paths=("steps",), expected="a list of steps")
+    return tree.find_messages(value, at)
 
 
-class _MessageReader(Conversation):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+class _Messages(Conversation):
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
+        self._of_steps = _are_steps(record)
         self._made = 0
         self._cited: list[Any] = []
 
+    def finish(self, at: str) -> Trace:
+        record = tree.object_or_empty(self.record)
+        chat = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
+        return self.trace(at, query_id=tree.find_query_id(record.get("metadata"), at) or chat, session_id=chat)
+
     def read(self, message: dict[str, Any], at: str) -> None:
+        if self._of_steps:
+            self._read_step(message, at)
+            return
         role, content, parts = message.get("role"), message.get("content"), message.get("parts")
-        tree.report_unread(self.source, "a message", message, at, _MESSAGE_READ)
+        self.report_unread("a message", message, at, _MESSAGE_READ)
         if content is None and parts is None and "toolInvocations" not in message:
             raise unexpected_value(f"{at}/parts", "parts, or a text or parts as content", content)
         if not isinstance(content, (str, list)) and content is not None:
             raise unexpected_value(f"{at}/content", "text or parts", content)
         if as_word(role) not in _ROLES:
-            tree.report_kind(self.source, "message", message, "role", at, ", ".join(sorted(_ROLES)))
+            self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
             return
         if role == "user":
             self.user(tree.message_text(parts if parts is not None else content))
@@ -120,9 +121,9 @@ class _MessageReader(Conversation):
         if role == "assistant":
             self._add_citations(at)
 
-    def read_step(self, step: dict[str, Any], at: str) -> None:
+    def _read_step(self, step: dict[str, Any], at: str) -> None:
         """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
-        tree.report_unread(self.source, "a step", step, at, _STEP_READ)
+        self.report_unread("a step", step, at, _STEP_READ)
         self._start_step()
         if isinstance(step.get("content"), list):
             self._read_parts(list(tree.walk(step["content"], f"{at}/content")))
@@ -156,7 +157,7 @@ class _MessageReader(Conversation):
             elif kind.startswith("tool-") and "toolCallId" in part:
                 self._read_ui_call(part, kind.removeprefix("tool-"), at)
             elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
-                tree.report_kind(self.source, "part", part, "type", at, "a part such as text, tool-<name>, tool-call")
+                self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _read_invocations(self, invocations: Any, at: str, seen: set[str]) -> None:
         """Read the calls of version 4 that do not also stand in the parts; a new number of `step` is a new step."""
