@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
@@ -32,7 +31,6 @@ _NOT_TYPED = (
     *("<command-name>", "<command-message>", "<local-command-", "<task-notification>", "<system-reminder>"),
     *("<bash-input>", "<bash-stdout>", "[Request interrupted", "Caveat:"),
 )
-_LINKS = "Links: "
 _DETACHED = "the call went on in the background, and the session does not hold its answer"
 _ONLY_RESULT = (
     "the lines of a session (this is the last line only, which has no calls); write them with "
@@ -249,8 +247,6 @@ class _SessionReader(Conversation):
             self.answer(call_id, UNANSWERED, at).remedy = _DETACHED
             return
         found = _read_web_search(structured)
-        if found is None and content is not UNANSWERED:
-            found = _read_links(tree.message_text(content))
         if found is not None:
             hits, is_error = found
             self.answer(call_id, hits, at, failed=failed or is_error)
@@ -273,16 +269,3 @@ def _read_web_search(structured: Any) -> tuple[list[Any], bool] | None:
         return None
     failed = not searches and any(isinstance(one, str) and one.startswith("Web search error") for one in found)
     return [hit for content in searches for hit in content], failed
-
-
-def _read_links(text: str) -> tuple[list[Any], bool] | None:
-    """Return the hits in the text of WebSearch: the lists that end on their lines. Links in its prose are not hits."""
-    if not text.startswith("Web search results for query:"):
-        return None
-    lines = text.splitlines()
-    lists = [line.removeprefix(_LINKS) for line in lines if line.startswith(f"{_LINKS}[")]
-    try:
-        hits = [hit for found in map(loads, lists) for hit in found]
-    except NotJSONError:
-        return None
-    return (hits, False) if lists or any(line.strip() == "No links found." for line in lines) else None

@@ -53,12 +53,7 @@ _CLI_KEYS = {"sessionId", "projectHash"}
 #: Types of the messages of Gemini CLI that are neither a turn nor a step.
 _OTHER_MESSAGES = {"info", "error", "warning"}
 _OF_MESSAGE = "the id of a message"
-#: What the search tool of Gemini CLI writes: prose, and below it the pages that it comes from.
 _CLI_SEARCH = "google_web_search"
-_CLI_HEADING = 'Web search results for "'
-_CLI_NOTHING = "No search results or information found for query"
-_CLI_SOURCES = re.compile(r"\nSources:\n(?P<lines>(?:\[\d+\] [^\n]*(?:\n|\Z))+)\s*\Z")
-_CLI_SOURCE = re.compile(r"\[\d+\] (?P<title>.*) \((?P<url>\S+)\)\s*")
 _CLI_REMEDY = "the tool wrote prose without its list of sources"
 
 
@@ -296,23 +291,10 @@ def _set_output(call: ToolCall, response: Any) -> None:
             return
         if len(held) == 1 and len(response) == 1:
             response = response[held[0]]
-    if call.tool == _CLI_SEARCH and isinstance(response, str):
-        response = _read_cli_search(response)
+    if call.tool == _CLI_SEARCH:
         call.remedy = _CLI_REMEDY
     if response is not None:
         call.output = response
-
-
-def _read_cli_search(text: str) -> Any:
-    """Return the sources in the text of Gemini CLI's search; unanswered if it has prose only."""
-    if text.startswith(_CLI_NOTHING):
-        return []
-    if not text.startswith(_CLI_HEADING):
-        return text
-    sources = _CLI_SOURCES.search(text)
-    found = [_CLI_SOURCE.fullmatch(line) for line in sources["lines"].splitlines()] if sources else []
-    hits = [{"title": hit["title"], "url": hit["url"]} for hit in found if hit]
-    return hits if hits and len(hits) == len(found) else UNANSWERED
 
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:

@@ -50,7 +50,6 @@ _NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,60
 #: Texts in place of results that say that the search was not run.
 _REFUSALS = ("You have searched this query", "The maximum search limit is exceeded", "<warning>")
 _SUMMARY = "a model summarised what the search found; log the pages that it was given"
-_DOC = re.compile(r"^Doc (?P<n>\d{1,4})(?:: |<## Title: (?P<title>[^\n]*?) ##> ?)", re.MULTILINE)
 _NUMBER = re.compile(r"^\((?P<n>\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
@@ -66,11 +65,6 @@ class _Dialect(NamedTuple):
     query: tuple[str, str]
     found: tuple[str, str]
     read: Callable[[str], Any]
-
-
-def _read_documents(text: str) -> Any:
-    """Read `Doc 1(Title: "t") text` (Search-R1), `Doc 1: text` (ZeroSearch) or `Doc 1<## Title: "t" ##> text` (StepSearch)."""
-    return _split_numbered(_DOC, text)
 
 
 def _read_passages(text: str) -> Any:
@@ -115,7 +109,7 @@ def _split_numbered(mark: re.Pattern[str], text: str) -> list[dict[str, str | No
 
 
 _DIALECTS = (
-    _Dialect(("<search>", "</search>"), ("<information>", "</information>"), _read_documents),
+    _Dialect(("<search>", "</search>"), ("<information>", "</information>"), str),
     _Dialect(("<search>", "</search>"), ("<result>", "</result>"), _read_passages),
     _Dialect(
         ("<|begin_of_query|>", "<|end_of_query|>"), ("<|begin_of_documents|>", "<|end_of_documents|>"), _read_numbers
