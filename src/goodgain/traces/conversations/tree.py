@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from goodgain.dedup.document_types import snake_case
 from goodgain.errors import InputError
 from goodgain.traces.expected_values import (
     expect_id,
@@ -247,6 +248,11 @@ def text_or_none(value: Any) -> str | None:
 def id_or_none(value: Any) -> str | None:
     """Return an id as text, from text or a whole number; None for anything else."""
     return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def get_either(record: dict[str, Any], camel: str) -> Any:
+    """Return the value of a key that logs write in camelCase or, from Python, in snake_case; None if there is none."""
+    return record[camel] if camel in record else record.get(snake_case(camel))
 
 
 def find_query_id(metadata: Any, at: str) -> str | None:

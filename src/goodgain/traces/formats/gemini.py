@@ -6,11 +6,11 @@ of an answer is one hosted search.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from typing import Any, Self
 
+from goodgain.dedup.document_types import snake_case
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import Conversation
@@ -44,8 +44,7 @@ _OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name")
 _QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
 _GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
 _GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
-#: The fields of requests and responses of this endpoint, and of those of other vendors.
-_ENDPOINT = ("contents", "candidates")
+#: The fields of requests and responses of other vendors' endpoints.
 _OTHER_ENDPOINTS = (("messages", "choices"), ("messages", "content"), ("input", "output"))
 #: The fields of an event of ADK that are read, or ask something of its program.
 _EVENT_READ = ("content", "groundingMetadata", "grounding_metadata", "actions")
@@ -57,17 +56,8 @@ _CLI_SEARCH = "google_web_search"
 _CLI_REMEDY = "the tool wrote prose without its list of sources"
 
 
-def _snake_case(camel: str) -> str:
-    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", camel)
-
-
 #: The keys of parts that this format knows, as dumps write them: in camelCase or, from Python, in snake_case.
-_KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, _snake_case(key))}
-
-
-def _get(record: dict[str, Any], camel: str) -> Any:
-    """Return the value of a key that dumps write in camelCase or, from Python, in snake_case; None if there is none."""
-    return record[camel] if camel in record else record.get(_snake_case(camel))
+_KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, snake_case(key))}
 
 
 def sniff(head: FileHead) -> bool:
@@ -132,10 +122,12 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     record = tree.object_or_empty(value)
     events = record.get("events")
-    if isinstance(events, list) and (_get(record, "appName") is not None or tree.any_object(events, _is_event)):
+    if isinstance(events, list) and (
+        tree.get_either(record, "appName") is not None or tree.any_object(events, _is_event)
+    ):
         reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
-        return reader.trace(at, query_id=session, session_id=session, tag=_get(record, "appName"))
+        return reader.trace(at, query_id=session, session_id=session, tag=tree.get_either(record, "appName"))
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).finish(at)
     contents, path = tree.find_list(value, "contents", "history")
@@ -144,7 +136,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     reader = _Contents(source, value).read_all(tree.walk(contents, f"{at}{path}"))
     if "candidates" in record:
         reader.read_response(record, at)
-    return reader.trace(at, tag=_get(record, "modelVersion"))
+    return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
 
 
 class _Contents(vendor_exchanges.JoinedConversation):
@@ -161,7 +153,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
         if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
             return None
         parts = tree.objects_in(content["parts"])
-        named = [_get(part, key) for part in parts for key in ("functionCall", "functionResponse")]
+        named = [tree.get_either(part, key) for part in parts for key in ("functionCall", "functionResponse")]
         calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
         texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
         return (str(content.get("role")), "".join(texts).strip(), calls)
@@ -172,11 +164,11 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
     def read_response(self, record: dict[str, Any], at: str) -> None:
         """Read an answer of the API: its first candidate, after the calls that the client library made by itself."""
-        history = _get(record, "automaticFunctionCallingHistory")
+        history = tree.get_either(record, "automaticFunctionCallingHistory")
         self.read_all(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
         for candidate, candidate_at in list(tree.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
             self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)
-        self.tag = tree.text_or_none(_get(record, "modelVersion")) or self.tag
+        self.tag = tree.text_or_none(tree.get_either(record, "modelVersion")) or self.tag
 
     def read_events(self, events: Iterable[tree.Placed]) -> Self:
         """Read the events of a session of ADK."""
@@ -189,7 +181,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
         """Read a content and the hosted search behind it: one, whatever the number of its queries."""
-        found = _get(holder, "groundingMetadata")
+        found = tree.get_either(holder, "groundingMetadata")
         grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
         if content is not None:
             self.read(content, f"{at}/content", by_agent=by_agent, grounded=grounded)
@@ -197,7 +189,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
             return
         at = f"{at}/groundingMetadata"
         queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
-        chunks = list(tree.walk(_get(found, "groundingChunks"), f"{at}/groundingChunks"))
+        chunks = list(tree.walk(tree.get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
         call = self.call(ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY))
         call.queries = tuple(query for query in queries if isinstance(query, str))
         if chunks:
@@ -223,17 +215,19 @@ class _Contents(vendor_exchanges.JoinedConversation):
             by_agent = role == "model"
         self.report_unread("a content", content, at, ("parts",))
         parts = list(tree.walk(content.get("parts"), f"{at}/parts"))
-        responses = any(_get(part, "functionResponse") is not None for part, _ in parts)
+        responses = any(tree.get_either(part, "functionResponse") is not None for part, _ in parts)
         if by_agent and not responses:
             self.step()
-        elif not (by_agent or responses or role == "system" or any(_get(part, "toolResponse") for part, _ in parts)):
+        elif not (
+            by_agent or responses or role == "system" or any(tree.get_either(part, "toolResponse") for part, _ in parts)
+        ):
             self.user(tree.message_text([part for part, _ in parts]))
         for part, part_at in parts:
             self._read_part(part, part_at, grounded=grounded)
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
-        kind = next((key for key in _CALLS if _get(part, key) is not None), None)
-        held = {} if kind is None else expect_object(_get(part, kind), f"{at}/{kind}")
+        kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
+        held = {} if kind is None else expect_object(tree.get_either(part, kind), f"{at}/{kind}")
         if kind == "functionCall":
             self.call(tree.read_call(held, f"{at}/{kind}", arguments="args")).at = at
         elif kind == "functionResponse":
@@ -251,7 +245,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
     def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
         """Read the call of a tool that Google ran; the searches behind a grounded answer are one, its grounding."""
-        kind = as_word(_get(found, "toolType")).lower()
+        kind = as_word(tree.get_either(found, "toolType")).lower()
         searches = kind in _HOSTED_SEARCHES or self.source.is_search(kind)
         if not searches and kind != _OPENS_PAGES:
             expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
@@ -303,7 +297,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
     for row, at in tree.read_records(source):
         with source.handle_errors():
             row = expect_object(row, at)
-            session = expect_id(_get(row, "sessionId"), f"{at}/session_id")
+            session = expect_id(tree.get_either(row, "sessionId"), f"{at}/session_id")
             sessions.setdefault(session, []).append((row, at))
     for session, members in sessions.items():
         with source.handle_errors():
@@ -362,7 +356,7 @@ class _CliSession(Conversation):
 def _read_cli_call(made: ToolCall, call: dict[str, Any]) -> None:
     found = call.get("result")
     parts = found if isinstance(found, list) else [found]
-    responses = [_get(part, "functionResponse") for part in tree.objects_in(parts)]
+    responses = [tree.get_either(part, "functionResponse") for part in tree.objects_in(parts)]
     given = [one.get("response") for one in tree.objects_in(responses)]
     if given or found:
         _set_output(made, given[0] if given else {"output": found} if isinstance(found, str) else found)

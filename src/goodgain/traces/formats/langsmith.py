@@ -56,9 +56,9 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             _collect(value, at, None, runs)
     spans = []
-    for order, (run_id, (run, at)) in enumerate(runs.items()):
+    for run_id, (run, at) in runs.items():
         with source.handle_errors():
-            spans.append(_read_run(run_id, run, at, order))
+            spans.append(_read_run(run_id, run, at))
     return read_span_traces(source, spans, _REMEDY)
 
 
@@ -83,7 +83,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Place
     _collect(expect_list(run.get("child_runs"), f"{at}/child_runs"), f"{at}/child_runs", run_id, runs, depth - 1)
 
 
-def _read_run(run_id: str, run: dict[str, Any], at: str, order: int) -> Span:
+def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     kind = expect_text(run.get("run_type"), f"{at}/run_type")
     name, dotted = run.get("name"), as_word(run.get("dotted_order"))
     root = _ROOT.match(dotted)
@@ -92,7 +92,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str, order: int) -> Span:
     span = Span(
         trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), _read_start(run, dotted, at),
         read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
-        order, {}, run.get("error") not in (None, ""), at,
+        {}, run.get("error") not in (None, ""), at,
     )  # fmt: skip
     if kind not in _KINDS:
         span.unknown = f"run of type {kind!r}"

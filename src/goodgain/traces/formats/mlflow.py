@@ -37,7 +37,7 @@ def read(source: Source) -> Iterator[Trace]:
     return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
 
 
-def _read_trace(source: Source, value: Any, at: str, count: int) -> Iterator[Span]:
+def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     record = expect_object(decode(value), at)
     info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
     if not isinstance(data.get("spans"), list):
@@ -48,7 +48,7 @@ def _read_trace(source: Source, value: Any, at: str, count: int) -> Iterator[Spa
         if isinstance(found, list):  # as the REST API writes them
             found = {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
         metadata |= found if isinstance(found, dict) else {}
-    for span in read_spans(source, data["spans"], f"{at}/data/spans", count):
+    for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"
         for name, given in (("metadata", metadata), ("session.id", metadata.get(_SESSION))):
