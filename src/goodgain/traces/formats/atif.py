@@ -20,12 +20,10 @@ independent = tree.each_line_is_a_trace
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
-    return any(map(_is_trajectory, head.objects))
-
-
-def _is_trajectory(record: dict[str, Any]) -> bool:
-    return as_word(record.get("schema_version")).upper().startswith("ATIF") or tree.any_object(
-        record.get("steps"), lambda step: {"step_id", "source"} <= step.keys()
+    return any(
+        as_word(record.get("schema_version")).upper().startswith("ATIF")
+        or tree.any_object(record.get("steps"), lambda step: {"step_id", "source"} <= step.keys())
+        for record in head.objects
     )
 
 

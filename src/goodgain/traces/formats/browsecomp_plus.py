@@ -43,12 +43,11 @@ class _Call(Struct):
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object with `tool_call_counts`, or with `query_id` and calls in `result`."""
-    return any(map(_is_run, head.objects))
-
-
-def _is_run(record: dict[str, Any]) -> bool:
-    has_calls = tree.any_object(record.get("result"), lambda entry: entry.get("type") == "tool_call")
-    return "tool_call_counts" in record or (has_calls and "query_id" in record)
+    return any(
+        "tool_call_counts" in record
+        or ("query_id" in record and tree.any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
+        for record in head.objects
+    )
 
 
 def read(source: Source) -> Iterator[Trace]:

@@ -34,11 +34,12 @@ _REMEDY = "Codex does not log what its web search returned; search with a tool o
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are lines with timestamp, type and payload, or events of `exec`."""
-    return any(_is_line(record) or _is_event(record) or "record_type" in record for record in head.objects)
-
-
-def _is_line(record: dict[str, Any]) -> bool:
-    return "timestamp" in record and isinstance(record.get("payload"), dict) and as_word(record.get("type")) in _LINES
+    return any(
+        _is_event(record)
+        or "record_type" in record
+        or ("timestamp" in record and isinstance(record.get("payload"), dict) and as_word(record.get("type")) in _LINES)
+        for record in head.objects
+    )
 
 
 def _is_event(record: dict[str, Any]) -> bool:
@@ -110,7 +111,10 @@ class _Rollout(ItemReader):
                 session = session or expect_id(record.get("id"), f"{at}/id")  # the first line of a rollout of 2025
             elif kind not in _LINES and "record_type" not in record:
                 self.report_kind("line", record, "type", at, ", ".join(sorted(_LINES)))
-        self.read_all([one for one in items if typed or not _is_note(one[0])])
+        self.read_all(
+            (item, at) for item, at in items
+            if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
+        )  # fmt: skip
         return self.trace(lines[0][1], query_id=session, session_id=session)
 
 
@@ -121,10 +125,6 @@ def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _is_of_user(item: dict[str, Any]) -> bool:
     return as_word(item.get("type"), "message") == "message" and item.get("role") == "user"
-
-
-def _is_note(item: dict[str, Any]) -> bool:
-    return _is_of_user(item) and tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
 
 
 def _mcp_output(end: dict[str, Any]) -> Any:

@@ -24,12 +24,10 @@ _REMEDY = "let the traced function return what it found: the span has no mlflow.
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are objects with `info` and `data.spans`."""
-    return any(map(_is_trace, head.objects))
-
-
-def _is_trace(record: dict[str, Any]) -> bool:
-    data = record.get("data")
-    return isinstance(record.get("info"), dict) and isinstance(data, dict) and "spans" in data
+    return any(
+        isinstance(record.get("info"), dict) and "spans" in tree.object_or_empty(record.get("data"))
+        for record in head.objects
+    )
 
 
 def read(source: Source) -> Iterator[Trace]:

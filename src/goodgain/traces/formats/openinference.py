@@ -20,12 +20,12 @@ from goodgain.traces.model import Trace
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
-    return _is_csv(head) or any(_has_spans(record) for record in head.objects)
-
-
-def _has_spans(record: dict[str, Any]) -> bool:
-    in_list = tree.any_object(record.get("spans", record.get("data")), _is_span)
-    return "resourceSpans" in record or "resource_spans" in record or _is_span(record) or in_list
+    return _is_csv(head) or any(
+        not {"resourceSpans", "resource_spans"}.isdisjoint(record)
+        or _is_span(record)
+        or tree.any_object(record.get("spans", record.get("data")), _is_span)
+        for record in head.objects
+    )
 
 
 def _is_span(record: dict[str, Any]) -> bool:
