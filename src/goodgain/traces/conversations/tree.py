@@ -201,8 +201,10 @@ def read_call(
 
 
 def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
-    """Return a call whose tool and arguments stand under `function`, as OpenAI writes it."""
-    made = read_call(expect_object(call.get("function"), f"{at}/function"), f"{at}/function")
+    """Return a call whose tool and arguments stand under `function` or `custom`, as OpenAI writes it."""
+    is_custom = "custom" in call and "function" not in call
+    key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
+    made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
     made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
     return made
 

@@ -134,19 +134,12 @@ class _Messages(vendor_exchanges.JoinedConversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")
         self.report_unread("a message", message, at, _READ)
-        if role == "tool":
-            content, call_id = message.get("content"), message.get("tool_call_id")
-            # Nearly all answers are of this kind; the function for the others makes places for their errors.
-            if type(content) is str and type(call_id) is str and self.has_call(call_id):
-                self.answer(call_id, content, at)
-            else:
-                self._read_answer(message, at)
+        if role in ("tool", "function"):
+            self._read_answer(message, at)
         elif role == "assistant":
             self.spend(message.get("usage"))
             self.step()
             self._read_calls(message, at)
-        elif role == "function":
-            self._read_answer(message, at)
         elif role == "user":
             self.user(tree.message_text(message.get("content")))
             self.report_parts("a user message", message.get("content"), f"{at}/content", *_PARTS)
@@ -181,7 +174,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content = self.hosted, message.get("content")
         for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
-            self.call(_read_call(call, call_at))
+            self.call(tree.read_function_call(call, call_at))
         if (legacy := message.get("function_call")) is not None:
             made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
             made.call_id = None
@@ -214,17 +207,6 @@ class _Messages(vendor_exchanges.JoinedConversation):
         """Add the vendor's searches that a usage counts, if none was shown since."""
         if self.hosted == shown:
             self.hosted += self.add_counted_searches(holder.get("usage"), at, _REMEDY)
-
-
-def _read_call(call: dict[str, Any], at: str) -> ToolCall:
-    plain, call_id = call.get("function"), call.get("id")
-    if type(plain) is dict and type(call_id) is str and call_id and type(name := plain.get("name")) is str:
-        return ToolCall(name, at, call_id, plain.get("arguments"))
-    if "custom" not in call or "function" in call:
-        return tree.read_function_call(call, at)
-    made = tree.read_call(expect_object(call["custom"], f"{at}/custom"), f"{at}/custom", arguments="input")
-    made.call_id, made.at = expect_id(call_id, f"{at}/id"), at
-    return made
 
 
 # Groq's agents: a tool that was run has a type, `search` for a search, and its results beside the text the model saw
