@@ -405,6 +405,37 @@ def test_mlflow_2_names_its_ids_and_times_otherwise(save: Callable[..., Path]) -
     assert by_iteration(results, "q7") == [["https://a.example"]]
 
 
+def _mlflow(name: str, number: int, kind: str = "UNKNOWN", output: Json = None) -> Json:
+    given = {"mlflow.spanType": json.dumps(kind), "mlflow.spanOutputs": json.dumps(output)}
+    return {**_server(number, 1, name, 1 if number > 1 else None), "attributes": given}
+
+
+def _langfuse(name: str, number: int, kind: str = "SPAN", output: Json = None) -> Json:
+    given = {"langfuse.observation.type": kind.lower(), "langfuse.observation.output": json.dumps(output)}
+    return {**_server(number, 1, name, 1 if number > 1 else None), "attributes": given}
+
+
+def _monocle_custom(name: str, number: int, kind: str = "custom", output: Json = None) -> Json:
+    said = None if output is None else json.dumps(output)
+    entity = {"entity.1.type": "function", "entity.1.name": "agent.py"}
+    span = _monocle(
+        "agentic.invocation" if kind == "CHAIN" else kind, number, 1 if number > 1 else None, "q", said, **entity
+    )
+    return {**span, "name": name}
+
+
+@pytest.mark.parametrize("span", [_mlflow, _langfuse, _monocle_custom])
+def test_spans_of_a_kind_that_says_nothing_are_searches_as_the_user_says(
+    save: Callable[..., Path], span: Callable[..., Json]
+) -> None:
+    spans = [span("agent", 1, "CHAIN"), span("lookup", 2, output=docs("d1")), span("web_search", 3, output=docs("d2"))]
+    path = save(spans)
+    assert by_iteration(read_traces(path)) == [["d2"]]
+    assert by_iteration(read_traces(path, tools=["lookup"])) == [["d1"]]
+    assert by_iteration(read_traces(path, tools=lambda name: name == "agent", unrecorded="skip")) == []
+    assert by_iteration(read_traces(path, tools=["lookup", "web_search"])) == [["d1", "d2"]]
+
+
 def test_langfuse_lists_of_traces_with_ids_only_are_refused(save: Callable[..., Path]) -> None:
     path = save({"data": [{"id": "t", "observations": ["o1", "o2"]}], "meta": {}})
     with pytest.raises(InputError, match="get each trace, or export the observations"):

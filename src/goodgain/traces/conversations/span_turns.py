@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.records import (
+from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
+from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
+from goodgain.traces.conversations.tree import (
     find_list,
     find_query_id,
     id_or_none,
@@ -20,8 +23,6 @@ from goodgain.traces.conversations.records import (
     objects_in,
     or_unanswered,
 )
-from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
-from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import expect_text, format_place
 from goodgain.traces.input.sources import Source
@@ -50,11 +51,15 @@ _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument t
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
 
 
+#: Spans that start together stay in the order of the file.
+_start = attrgetter("start")
+
+
 class _Root:
     """A root span with all spans below it: one turn."""
 
     def __init__(self, spans: list[Span], top: Span) -> None:
-        self.spans = sorted(spans, key=_order)
+        self.spans = sorted(spans, key=_start)
         self.top = top
         self.by_id = {(span.trace_id, span.span_id): span for span in self.spans}
         # One trace of a framework is one conversation of its turns; a root alone is one by itself.
@@ -79,10 +84,6 @@ class _Root:
         return [span for span in self.spans if span.kind == kind]
 
 
-def _order(span: Span) -> tuple[int, int]:
-    return span.start, span.order
-
-
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
     """Yield one trace a session; a root without a session is a trace by itself.
 
@@ -95,7 +96,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
     for root in _select_agents(source, _find_roots(spans, costs=source.costs)):
         sessions.setdefault(root.key, []).append(root)
     for members in sessions.values():
-        members.sort(key=lambda root: _order(root.spans[0]))
+        members.sort(key=lambda root: root.spans[0].start)
         for roots in _split_session(members):
             with source.handle_errors():
                 turns = [
@@ -122,7 +123,7 @@ def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
         tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
         tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
         if len(tops) < 2:
-            roots.append(_Root(spans, tops[0] if tops else min(spans, key=_order)))
+            roots.append(_Root(spans, tops[0] if tops else min(spans, key=_start)))
             continue
         below = _assign_roots(spans, tops)
         roots += [_Root([span for span in spans if below[span.span_id] is top], top) for top in tops]
@@ -152,7 +153,7 @@ def _drop_bodies(span: Span, *, costs: bool) -> None:
 def _select_turn_roots(tops: list[Span]) -> list[Span]:
     """Return the roots that begin after the one before has ended; others are spans without their parent."""
     found: list[Span] = []
-    for top in sorted(tops, key=_order):
+    for top in sorted(tops, key=_start):
         if not found or top.start > found[-1].end:
             found.append(top)
     return found

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations.records import id_or_none, objects_in
-from goodgain.traces.tools import is_search_tool
+from goodgain.traces.conversations.tree import id_or_none, objects_in
+from goodgain.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]
 
@@ -34,11 +34,12 @@ _MLFLOW_KINDS = {
     **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
     **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
 }
-#: Types of Langfuse's observations; its `SPAN` and `EVENT` say nothing.
+#: Types of Langfuse's observations, and those of old versions, which say nothing.
 LANGFUSE_KINDS = {
     **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
     "GENERATION": "LLM",
 }
+LANGFUSE_UNTYPED = {"SPAN", "EVENT"}
 #: The kinds of Monocle's `span.type`. Those without a kind say where something was done, and not what.
 _MONOCLE_KINDS = {
     **dict.fromkeys(("inference", "inference.framework"), "LLM"),
@@ -54,14 +55,17 @@ _MONOCLE_KINDS = {
 _MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: return it from a tool of the agent"
 
 
-def translate(attributes: Attributes, name: str) -> str:
-    """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown."""
+def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
+    """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown.
+
+    `is_search` decides by the name of a span whose kind says nothing.
+    """
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
             _add_metadata(attributes, vocabulary.metadata)
             for ours, theirs in vocabulary.copies.items():
                 _add(attributes, ours, decode(attributes.get(theirs)))
-            return vocabulary.read(attributes, name)
+            return vocabulary.read(attributes, name, is_search)
     return ""
 
 
@@ -95,7 +99,7 @@ def _add_metadata(attributes: Attributes, prefix: str) -> None:
         _add(attributes, "session.id", find_session(metadata))
 
 
-def _read_vercel(attributes: Attributes, name: str) -> str:
+def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     if attributes.get("ai.toolCall.name") is not None:
         return "TOOL"
     operation = str(attributes.get("ai.operationId", name))
@@ -114,7 +118,7 @@ def _read_vercel(attributes: Attributes, name: str) -> str:
     return "CHAIN" if operation.startswith("ai.") else ""
 
 
-def _read_traceloop(attributes: Attributes, name: str) -> str:
+def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     kind = _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
     given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
     if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
@@ -128,32 +132,34 @@ def _read_traceloop(attributes: Attributes, name: str) -> str:
     return kind
 
 
-def _read_mlflow(attributes: Attributes, name: str) -> str:
-    # `UNKNOWN` is what functions have whose type nobody gave.
-    return _read_kind(decode(attributes.get("mlflow.spanType")), _MLFLOW_KINDS, {"UNKNOWN"}, name)
+def _read_mlflow(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
+    kind = decode(attributes.get("mlflow.spanType"))
+    kind = kind.upper() if isinstance(kind, str) else ""
+    if kind == "UNKNOWN":  # a function whose type nobody gave
+        return "TOOL" if is_search(name) else "CHAIN"
+    return _MLFLOW_KINDS.get(kind, kind)
 
 
-def _read_langfuse(attributes: Attributes, name: str) -> str:
-    # `SPAN` and `EVENT` are all that older versions know.
-    return _read_kind(attributes.get("langfuse.observation.type"), LANGFUSE_KINDS, {"SPAN", "EVENT"}, name)
+def _read_langfuse(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
+    kind = attributes.get("langfuse.observation.type")
+    return read_langfuse_kind(kind.upper() if isinstance(kind, str) else "", name, is_search)
 
 
-def _read_kind(given: Any, kinds: dict[str, str], empty: set[str], name: str) -> str:
-    """Return the kind that a span names; where it names one that says nothing, the span's name decides."""
-    kind = given.upper() if isinstance(given, str) else ""
-    if kind in empty:
-        return "TOOL" if is_search_tool(name) else "CHAIN"
-    return kinds.get(kind, kind)
+def read_langfuse_kind(kind: str, name: str, is_search: ToolPredicate) -> str:
+    """Return the kind of an observation of Langfuse, by its type or, where old versions know none, by its name."""
+    if kind in LANGFUSE_UNTYPED:
+        return "TOOL" if is_search(name) else "CHAIN"
+    return LANGFUSE_KINDS.get(kind, kind)
 
 
-def _read_monocle(attributes: Attributes, name: str) -> str:
+def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
     span_type = str(attributes.get("span.type"))
     kind = _MONOCLE_KINDS.get(span_type)
     entities = _find_entities(attributes)
     first = entities[0] if entities else {}
     if kind is None:
         if span_type == "custom":  # a function that the user chose: the name decides
-            kind = "TOOL" if is_search_tool(name) else ""
+            kind, first = "TOOL" if is_search(name) else "", {}
         else:
             return span_type.upper() if "monocle_apptrace.version" in attributes else ""
     elif kind == "RETRIEVER" and str(first.get("type")).startswith("model.embedding"):
@@ -212,7 +218,7 @@ class _Vocabulary(NamedTuple):
 
     metadata: str
     copies: dict[str, str]
-    read: Callable[[Attributes, str], str]
+    read: Callable[[Attributes, str, ToolPredicate], str]
 
 
 _VOCABULARIES = {

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.records import objects_in, walk
 from goodgain.traces.conversations.span_vocabularies import Attributes, translate
+from goodgain.traces.conversations.tree import objects_in, walk
 from goodgain.traces.expected_values import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.sources import Source
 
@@ -54,7 +54,6 @@ class Span(msgspec.Struct):
     Attributes:
         kind: LLM, RETRIEVER, TOOL, RERANKER, CHAIN, AGENT ..., empty where the span does not say.
         start, end: nanoseconds; the end is 0 where the log lacks it.
-        order: its place in the file.
         unknown: what is not understood of it; empty if all is.
     """
 
@@ -65,7 +64,6 @@ class Span(msgspec.Struct):
     kind: str
     start: int
     end: int
-    order: int
     attributes: Attributes
     failed: bool
     at: str
@@ -107,22 +105,19 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
     return flat
 
 
-def read_spans(value: Any, at: str, first: int = 0) -> Iterator[Span]:
-    """Yield the spans in a document, in the file's order; `first` is the number of the first."""
-    for order, (raw, span_at, otlp) in enumerate(_find_spans(value, at), start=first):
-        yield _make_span(raw, span_at, order, otlp=otlp)
+def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
+    """Yield the spans in a document, in the file's order."""
+    for raw, span_at, otlp in _find_spans(value, at):
+        yield _make_span(source, raw, span_at, otlp=otlp)
 
 
 def read_each(
-    source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Any, str, int], Iterator[Span]]
+    source: Source, values: Iterable[tuple[Any, str]], read: Callable[[Source, Any, str], Iterator[Span]]
 ) -> Iterator[Span]:
-    """Yield the spans that are read from values one after another, numbered through."""
-    count = 0
+    """Yield the spans that are read from values one after another."""
     for value, at in values:
         with source.handle_errors():
-            for span in read(value, at, count):
-                yield span
-                count += 1
+            yield from read(source, value, at)
 
 
 def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
@@ -163,7 +158,7 @@ def _first(raw: dict[str, Any], *keys: str) -> Any:
     return next((raw[key] for key in keys if key in raw), None)
 
 
-def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
+def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> Span:
     ids = {**raw, **raw["context"]} if isinstance(raw.get("context"), dict) else raw
     parent = _first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId")
     attributes = raw.get("attributes")
@@ -181,10 +176,10 @@ def _make_span(raw: dict[str, Any], at: str, order: int, *, otlp: bool) -> Span:
         _read_id(_first(ids, "span_id", "spanId", "context.span_id"), f"{at}/span_id"),
         _read_id(parent, f"{at}/parent_id") if parent not in (None, "") else None,
         name if isinstance(name, str) else "", "", read_nanoseconds(start, f"{at}/start_time"),
-        read_nanoseconds(end, f"{at}/end_time") if end else 0, order,
+        read_nanoseconds(end, f"{at}/end_time") if end else 0,
         dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
-    span.kind = _read_kind(span, raw)
+    span.kind = _read_kind(source, span, raw)
     if span.kind not in KNOWN_KINDS:
         span.unknown = _describe_unknown(span)
     return span
@@ -200,8 +195,8 @@ def _describe_unknown(span: Span) -> str:
     return f"span without a kind that has attributes of a model, tool or retriever ({attribute[:60]})"
 
 
-def _read_kind(span: Span, raw: dict[str, Any]) -> str:
-    translated = translate(span.attributes, span.name)
+def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
+    translated = translate(span.attributes, span.name, source.is_search)
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
         kind = expect_text(kind, f"{span.at}/attributes/openinference.span.kind").upper()

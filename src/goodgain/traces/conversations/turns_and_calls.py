@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Self
 
-from goodgain.traces.conversations.records import any_object, find_list, text_or_none, walk
-from goodgain.traces.expected_values import expect_object, unexpected_value
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.tree import Placed
+from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_search
 
 #: A count above this is damaged, as no answer takes so many searches.
 _MAX_SEARCHES = 1000
@@ -30,11 +32,13 @@ class Conversation:
 
     Attributes:
         source: the file, for what is not understood.
+        record: the object that the trace is read from, for query ids by field path.
         query_id, session_id, tag: what the items name, if anything; the system is the tag.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, record: Any = None) -> None:
         self.source = source
+        self.record = record
         self.query_id: str | None = None
         self.session_id: str | None = None
         self.tag: str | None = None
@@ -55,7 +59,7 @@ class Conversation:
         else:
             last.user_text = f"{last.user_text}\n{text}" if last.user_text else text
         self._user_spoke = True
-        self._turns[-1].time = text_or_none(time)
+        self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
         """Report what the next step costs, as a usage or an object that holds one; it is read where costs are wanted.
@@ -70,7 +74,7 @@ class Conversation:
         """Report a step of the agent; the calls that follow belong to it."""
         if not self._turns:
             self._turns.append(Turn())
-        self._turns[-1].steps.append(Step(time=text_or_none(time), usage=self._spent))
+        self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
         self._spent = None
 
     def call(self, call: ToolCall) -> ToolCall:
@@ -130,6 +134,23 @@ class Conversation:
                 call.output = citations
                 return
 
+    def read_calls(
+        self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
+    ) -> list[ToolCall]:
+        """Report the calls in a list, of which the keys of the tool, id and arguments are given."""
+        return [
+            self.call(tree.read_call(call, call_at, name, call_id, arguments)) for call, call_at in tree.walk(calls, at)
+        ]
+
+    def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
+        """Report the searches that a vendor ran as the usage of its answer counts them, where the answer shows none."""
+        counts = (usage, *usage.values()) if isinstance(usage, dict) else ()
+        numbers = (one.get("web_search_requests") for one in counts if isinstance(one, dict))
+        number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
+        for _ in range(number):
+            self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=remedy))
+        return number
+
     def read(self, item: dict[str, Any], at: str) -> None:
         """Read an item of the log: a message, a step. The reader of a format says how."""
         raise NotImplementedError
@@ -140,69 +161,80 @@ class Conversation:
             self.read(expect_object(item, at), at)
         return self
 
-    def finish(self, at: str, record: Any = None) -> Trace:
+    def finish(self, at: str) -> Trace:
         """Return the trace of what was read, with the ids that a format has there."""
-        return self.trace(at, record)
+        return self.trace(at)
 
-    def trace(
-        self, at: str, record: Any = None, *,
-        query_id: str | None = None, session_id: str | None = None, tag: Any = None,
-    ) -> Trace:  # fmt: skip
+    def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace with numbered turns; it has one turn even if nothing was reported."""
         turns = self._turns or [Turn()]
         for index, turn in enumerate(turns, start=1):
             turn.index = index
-        query_id, session_id, tag = (
-            query_id or self.query_id,
-            session_id or self.session_id,
-            text_or_none(tag) or self.tag,
-        )
-        return Trace(turns, at, query_id=query_id, session_id=session_id, tag=tag, record=record)
+        return Trace(
+            turns, at, record=self.record, query_id=query_id or self.query_id,
+            session_id=session_id or self.session_id, tag=tree.text_or_none(tag) or self.tag,
+        )  # fmt: skip
+
+    def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
+        """Report an item of a kind that its format does not know, as it may be a search.
+
+        Raises:
+            InputError: the kind is not text, so the item is damaged.
+        """
+        kind = item.get(key)
+        if not isinstance(kind, str):
+            raise unexpected_value(f"{at}/{key}", expected, kind)
+        self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
+
+    def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
+        """Report the parts of a message's content that are of an unknown type or, without a type, have none of some keys."""
+        for part, part_at in tree.walk_parts(content, at):
+            if "type" not in part and keys:
+                if part.keys().isdisjoint(keys):
+                    self.report_keys("part", part, part_at, f"a part with {', '.join(sorted(keys))}")
+            elif as_word(part.get("type")) not in types:
+                what = f"part of type {part.get('type')!r} in {of}"
+                self.source.not_understood(what, part_at, f"a part of type {', '.join(sorted(types))}")
+
+    def report_keys(self, of: str, item: Iterable[str], at: str, expected: str) -> None:
+        """Report an item that says by its keys what it is, and has none that its format knows."""
+        self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
+
+    def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
+        """Report the fields of an item that were not read and look like a search or, where its content is missing, like that."""
+        lacks = any(name in read and item.get(name) is None for name in ("content", "message", "output"))
+        for key, value in item.items():
+            if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
+                expected = f"calls, results and texts in {', '.join(sorted(read))}"
+                self.source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
 
-def read_lists(
-    source: Source,
-    reader: type[Conversation],
-    paths: tuple[str, ...],
-    expected: str,
-    *,
-    of_list: Callable[[dict[str, Any]], bool],
-    of_line: Callable[[dict[str, Any]], bool] = lambda one: False,
-) -> Iterator[Trace]:
+def read_conversations(
+    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[Placed]] = tree.find_messages, *,
+    of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+    of_line: Callable[[dict[str, Any]], bool] | None = None,
+) -> Iterator[Trace]:  # fmt: skip
     """Yield the traces of a file whose traces are lists of objects: messages, steps.
 
     Args:
         source: the file.
         reader: reads the objects.
-        paths: where a value keeps the list, if it is not the list itself.
-        expected: what the list holds, in words.
-        of_list: whether a member says that its list is one trace, and not a list of traces.
+        find: yields the objects of a value, which is their list or holds it.
+        of_list: whether a member says that its list is one trace, and not a list of traces; None: no list is one.
         of_line: whether a line says that all lines are one list.
     """
-    if source.head.kind == "jsonl" and any_object(source.head.records, of_line):
+    if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
         with source.handle_errors():
             lines = list(source.documents())
             yield reader(source).read_all(lines).finish(lines[0][1] if lines else f"{source.path}, at ")
         return
 
     def read_value(value: Any, at: str) -> Trace:
-        members, path = find_list(value, *paths)
-        if not members:
-            raise unexpected_value(f"{at}{path}", expected, value)
-        return reader(source).read_all(walk(members, f"{at}{path}")).finish(at, value)
+        return reader(source, value).read_all(find(value, at)).finish(at)
 
-    yield from source.traces(read_value, is_one=lambda value: not value or any_object(value, of_list))
-
-
-def count_hosted_searches(usage: Any) -> int:
-    """Return the number of searches that a vendor ran for an answer, from the answer's usage; 0 if it has none."""
-    if not isinstance(usage, dict):
-        return 0
-    for counts in (usage, *usage.values()):
-        number = counts.get("web_search_requests") if isinstance(counts, dict) else None
-        if isinstance(number, int) and not isinstance(number, bool) and 0 < number <= _MAX_SEARCHES:
-            return number
-    return 0
+    yield from source.traces(
+        read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
+    )
 
 
 def read_usage(holder: Any) -> Usage | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from goodgain.traces.conversations.records import read_records
+from goodgain.traces.conversations.tree import read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_list, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream
@@ -21,74 +21,92 @@ _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
 
 class Exchange(msgspec.Struct):
-    """The messages of a request and of its answer, with the ids that join exchanges where the vendor has them.
+    """The messages of a request and of its answer, each with its place.
 
-    `response` is the object around the answer, for formats that read more from it.
+    Attributes:
+        at: the place of the record.
+        response, response_at: the object around the answer, for formats that read more from it.
+        id, previous: the ids of this exchange and of the one it continues, where the vendor has them.
+        known: how many of the messages stand in earlier exchanges of the conversation, which the client sent again.
     """
 
-    messages: Any
-    messages_at: str
-    answer: Any
-    answer_at: str
+    at: str
+    messages: list[tuple[Any, str]]
+    answer: list[tuple[Any, str]]
+    response: dict[str, Any]
+    response_at: str
     id: str | None = None
     previous: str | None = None
-    request: dict[str, Any] = msgspec.field(default_factory=dict)
-    response: dict[str, Any] = msgspec.field(default_factory=dict)
-    response_at: str = ""
-
-
-class ConversationPart(msgspec.Struct):
-    """Messages of one exchange, in the conversation it belongs to.
-
-    `resent` messages are in the conversation already. `response` is the object around an answer, as in `Exchange`.
-    """
-
-    messages: list[tuple[Any, str]]
-    resent: bool = False
-    response: dict[str, Any] = msgspec.field(default_factory=dict)
-    response_at: str = ""
+    known: int = 0
 
 
 class JoinedConversation(Conversation):
-    """A conversation whose items may stand in exchanges: the reader of a format that has these."""
+    """A conversation whose items may stand in exchanges: the reader of a format that has these.
 
-    def read_part(self, part: ConversationPart) -> None:
-        """Read the messages of an exchange that are new."""
-        if not part.resent:
-            self.read_all(part.messages)
-
-
-class _Thread(msgspec.Struct):
-    at: str
-    parts: list[ConversationPart] = msgspec.field(default_factory=list)
-
-
-def split_exchange(record: Any, at: str, asked: str, answered: str) -> Exchange | None:
-    """Return a recorded exchange whose request has its messages in the field `asked`, and whose response has `answered`.
-
-    None for another record, and for an exchange with another endpoint.
+    `asked` and `answered` are the fields in which only this endpoint has the messages of a request and its answer.
     """
+
+    asked: ClassVar[str] = ""
+    answered: ClassVar[str] = ""
+
+    @classmethod
+    def claims(cls, head: FileHead) -> bool:
+        """Return whether a file holds an exchange with this endpoint."""
+        return any(cls.split(record) is not None for record in head.objects)
+
+    @classmethod
+    def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the request and the response of an exchange with this endpoint; None for any other record."""
+        return split_exchange(record, cls.asked, cls.answered)
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
+        """Return the messages of a response, with their places."""
+        return place(response[cls.answered], f"{at}/{cls.answered}")
+
+    @classmethod
+    def make_exchange(cls, record: Any, at: str) -> Exchange | None:
+        """Return a recorded exchange; None for any other record."""
+        if (found := cls.split(record)) is None:
+            return None
+        request, response = found
+        messages = place(request[cls.asked], f"{at}/request/{cls.asked}")
+        return Exchange(at, messages, cls.find_answer(response, f"{at}/response"), response, f"{at}/response")
+
+    @staticmethod
+    def key(message: Any) -> Hashable | None:
+        """Return what two copies of a message have in common, such as its role, the ids of its calls and its text.
+
+        None for messages that clients may leave out when they send the history again: thoughts, and calls of tools that
+        the vendor runs.
+        """
+        raise NotImplementedError
+
+    def read_exchange(self, exchange: Exchange) -> None:
+        """Read the messages of an exchange that are new, and its answer."""
+        self.read_all(exchange.messages[exchange.known :])
+        self.read_all(exchange.answer)
+
+
+def place(messages: Any, at: str) -> list[tuple[Any, str]]:
+    """Return the members of a list with their places; none for null."""
+    return [(message, f"{at}/{index}") for index, message in enumerate(expect_list(messages, at))]
+
+
+def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the request and the response of an exchange that have the fields `asked` and `answered`; else None."""
     request = record.get("request") if isinstance(record, dict) else None
     if not isinstance(request, dict) or asked not in request:
         return None
-    streamed = _assemble_response(record.get("response"))
-    response = record.get("response") if streamed is None else streamed
-    if not isinstance(response, dict) or answered not in response:
-        return None
-    return Exchange(
-        request[asked], f"{at}/request/{asked}", response[answered], f"{at}/response/{answered}",
-        request=request, response=response, response_at=f"{at}/response",
-    )  # fmt: skip
-
-
-def _assemble_response(response: Any) -> Any:
-    """Return the whole answer of a response that was recorded as a stream or a list of its events; None for another."""
+    response = record.get("response")
+    streamed = None
     if isinstance(response, list) and response and all(isinstance(event, dict) for event in response):
-        assembled = assemble_events(response)
-    else:
-        stream = _find_stream(response)
-        assembled = assemble_stream(stream) if stream is not None and not stream.lstrip().startswith("{") else None
-    return assembled.value if assembled is not None and assembled.is_whole else None
+        streamed = assemble_events(response)
+    elif (stream := _find_stream(response)) is not None and not stream.lstrip().startswith("{"):
+        streamed = assemble_stream(stream)
+    if streamed is not None and streamed.is_whole and streamed.value is not None:
+        response = streamed.value
+    return (request, response) if isinstance(response, dict) and answered in response else None
 
 
 def are_exchanges(head: FileHead) -> bool:
@@ -104,10 +122,8 @@ def are_no_exchanges(head: FileHead) -> bool:
 def join_exchanges(
     source: Source,
     reader: type[JoinedConversation],
-    read: Callable[[Any, str], Exchange | None],
-    key: Callable[[Any], Hashable | None],
+    make: Callable[[Any, str], Exchange | None] | None = None,
     *,
-    endpoint_field: str = "",
     any_order: bool = False,
 ) -> Iterator[Trace]:
     """Yield the traces of the conversations that recorded exchanges belong to.
@@ -116,60 +132,70 @@ def join_exchanges(
 
     Args:
         source: the file of exchanges.
-        reader: reads the parts of a conversation.
-        read: reads an exchange of a value and its place; None for exchanges with other endpoints.
-        key: what two copies of a message have in common (role, call ids, text); None for messages that clients may
-            leave out when they send the history again: thoughts, and calls of tools that the vendor runs.
-        endpoint_field: the field of a request that only this vendor's endpoint has. Its answer must be an object.
+        reader: reads the exchanges of a conversation.
+        make: makes an exchange of a value and its place, as `reader.make_exchange` does.
         any_order: an earlier state may come after a later one, as messages with ids of their own cannot be confused.
     """
-    threads: list[_Thread] = []
-    by_id: dict[str, _Thread] = {}
-    by_history: dict[int, _Thread] = {}
+    threads = _Threads(reader, any_order=any_order)
     for record, at in read_records(source):
-        answer = None
         with source.handle_errors():
-            exchange = read(record, at)
-            if exchange is None:
-                _check_endpoint(record, endpoint_field, at)
+            exchange = (make or reader.make_exchange)(record, at)
+            if exchange is not None:
+                threads.add(exchange)
+            else:
+                _check_endpoint(record, reader.asked, at)
                 source.count_other_endpoint()
-                continue
-            placed = _place(exchange.messages, exchange.messages_at)
-            answer = _place(exchange.answer, exchange.answer_at)
-        if answer is None:
-            continue  # it cannot be read, and is left out
-        # Most clients send the whole history again: the longest known one says which conversation they continue.
-        histories = _hash_histories([key(message) for message, _ in placed])
-        thread, known = by_id.get(exchange.previous or ""), 0
-        if thread is None:
-            longest_first = range(len(histories) - 1, 0, -1)
-            known = next((count for count in longest_first if histories[count] in by_history), 0)
-            thread = by_history[histories[known]] if known else None
-        if thread is None:
-            thread = _Thread(at)
-            threads.append(thread)
-        thread.parts += [ConversationPart(placed[:known], resent=True), ConversationPart(placed[known:])]
-        thread.parts.append(ConversationPart(answer, response=exchange.response, response_at=exchange.response_at))
-        answered = _hash_histories([key(message) for message, _ in answer], histories[-1])
-        by_history.update(dict.fromkeys(histories if any_order else (), thread))
-        by_history[answered[-1]] = thread
-        by_history.pop(0, None)  # the hash of no message at all
-        if exchange.id is not None:
-            by_id[exchange.id] = thread
 
-    def read_thread(parts: list[ConversationPart], at: str) -> Trace:
+    def read_thread(exchanges: list[Exchange], at: str) -> Trace:
         conversation = reader(source)
-        for part in parts:
-            conversation.read_part(part)
+        for exchange in exchanges:
+            conversation.read_exchange(exchange)
         return conversation.finish(at)
 
-    for thread in threads:
-        yield from source.read_numbered(read_thread, thread.parts, thread.at)
+    for thread in threads.found:
+        yield from source.read_numbered(read_thread, thread, thread[0].at)
 
 
-def _check_endpoint(record: Any, endpoint_field: str, at: str) -> None:
+class _Threads:
+    """The conversations found so far, each a list of its exchanges: by the ids of these, and by what was said in them."""
+
+    def __init__(self, reader: type[JoinedConversation], *, any_order: bool) -> None:
+        self.found: list[list[Exchange]] = []
+        self._key = reader.key
+        self._any_order = any_order
+        self._by_id: dict[str, list[Exchange]] = {}
+        self._by_history: dict[int, list[Exchange]] = {}
+
+    def add(self, exchange: Exchange) -> None:
+        """Add an exchange to the conversation that it continues, or as the first of a new one."""
+        histories = self._hash_histories(exchange.messages)
+        thread = self._by_id.get(exchange.previous or "")
+        if thread is None:
+            # Most clients send the whole history again: the longest known one says which conversation they continue.
+            longest_first = range(len(histories) - 1, 0, -1)
+            exchange.known = next((count for count in longest_first if histories[count] in self._by_history), 0)
+            thread = self._by_history[histories[exchange.known]] if exchange.known else None
+        if thread is None:
+            thread = []
+            self.found.append(thread)
+        thread.append(exchange)
+        self._by_history.update(dict.fromkeys(histories if self._any_order else (), thread))
+        self._by_history[self._hash_histories(exchange.answer, histories[-1])[-1]] = thread
+        self._by_history.pop(0, None)  # the hash of no message at all
+        if exchange.id is not None:
+            self._by_id[exchange.id] = thread
+
+    def _hash_histories(self, messages: list[tuple[Any, str]], start: int = 0) -> list[int]:
+        """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
+        found = [start]
+        for key in (self._key(message) for message, _ in messages):
+            found.append(found[-1] if key is None else hash((found[-1], key)))
+        return found
+
+
+def _check_endpoint(record: Any, asked: str, at: str) -> None:
     """Refuse an exchange with the same endpoint that was not read, as its answer is a stream of events or text."""
-    if not isinstance(record, dict) or not endpoint_field or not _has_field(record.get("request"), endpoint_field):
+    if not isinstance(record, dict) or not asked or not _has_field(record.get("request"), asked):
         return
     response = record.get("response")
     if isinstance(response, list) or (stream := _find_stream(response)) is not None:
@@ -196,15 +222,3 @@ def _find_stream(response: Any) -> str | None:
         if isinstance(text, str) and _EVENTS.match(text):
             return text
     return None
-
-
-def _place(messages: Any, at: str) -> list[tuple[Any, str]]:
-    return [(message, f"{at}/{index}") for index, message in enumerate(expect_list(messages, at))]
-
-
-def _hash_histories(keys: list[Hashable | None], start: int = 0) -> list[int]:
-    """Return a hash of the first n messages for each n from 0 on, with the hash of those before; None changes nothing."""
-    found = [start]
-    for key in keys:
-        found.append(found[-1] if key is None else hash((found[-1], key)))
-    return found

@@ -7,22 +7,21 @@ paired by id over the whole turn. A user message with tool results is not a turn
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records, vendor_exchanges
-from goodgain.traces.conversations.turns_and_calls import count_hosted_searches
+from goodgain.traces.conversations import tree, vendor_exchanges
+from goodgain.traces.conversations.turns_and_calls import read_conversations
 from goodgain.traces.expected_values import as_word, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, ToolCall, Trace
+from goodgain.traces.model import UNANSWERED, Trace
 
 #: Types of blocks that are calls, and which of these the vendor runs: their results stand in the answer itself.
 CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _HOSTED_CALL_TYPES = {"server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
-OTHER_BLOCK_TYPES = records.PLAIN_PARTS | {
+OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
     *("search_result", "container_upload", "compaction", "fallback", "mcp_tool_listing", "tool_addition"),
     "tool_removal",
 }
@@ -37,8 +36,8 @@ independent = vendor_exchanges.are_no_exchanges
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""
     if vendor_exchanges.are_exchanges(head):
-        return any(_read_exchange(record, "") for record in head.objects)
-    in_messages = any(records.has_messages(record, _has_tool_block) for record in head.conversations)
+        return _Messages.claims(head)
+    in_messages = any(tree.has_messages(record, _has_tool_block) for record in head.conversations)
     return in_messages or any(map(_is_api_answer, head.objects))
 
 
@@ -47,13 +46,13 @@ def _is_api_answer(record: dict[str, Any]) -> bool:
     content = record.get("content")
     if not isinstance(content, list) or record.get("type", "message") != "message":
         return False
-    return {"type", "stop_reason"} <= record.keys() or records.any_object(
+    return {"type", "stop_reason"} <= record.keys() or tree.any_object(
         content, lambda block: _is_tool_block(block) and block["type"] in _HOSTED_MARKS
     )
 
 
 def _has_tool_block(message: dict[str, Any]) -> bool:
-    return message.get("role") in ("user", "assistant") and records.any_object(message.get("content"), _is_tool_block)
+    return message.get("role") in ("user", "assistant") and tree.any_object(message.get("content"), _is_tool_block)
 
 
 def _is_tool_block(block: dict[str, Any]) -> bool:
@@ -65,59 +64,56 @@ def _is_tool_block(block: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
     if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(
-            source, _MessageReader, _read_exchange, _message_key, endpoint_field="messages"
-        )
-    return source.traces(partial(_read_trace, source), is_one=records.is_message_list)
+        return vendor_exchanges.join_exchanges(source, _Messages)
+    return read_conversations(source, _Messages, _find_messages)
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and "content" in value and "messages" not in value:
-        value = [value]  # a single answer of the API
-    return _MessageReader(source).read_all(records.walk(*records.find_messages(value, at))).trace(at, value)
+def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+    is_answer = isinstance(value, dict) and "content" in value and "messages" not in value
+    return tree.find_messages([value] if is_answer else value, at)
 
 
-def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
-    found = vendor_exchanges.split_exchange(record, at, "messages", "type")
-    if found is None or found.response["type"] != "message":
-        return None
-    found.answer, found.answer_at = [found.response], found.response_at
-    return found
+class _Messages(vendor_exchanges.JoinedConversation):
+    asked, answered = "messages", "type"
 
+    @classmethod
+    def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        found = super().split(record)
+        return found if found and found[1]["type"] == "message" else None
 
-def _message_key(message: Any) -> Hashable | None:
-    """Return what two copies of a message share: role, text, ids of the client's calls and results."""
-    if not isinstance(message, dict):
-        return None
-    content = message.get("content")
-    blocks = records.objects_in(content)
-    texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
-    text = records.message_text(texts).strip()
-    ids = tuple(
-        str(block.get("id") or block.get("tool_use_id"))
-        for block in blocks
-        if block.get("type") in ("tool_use", _RESULT_TYPE)
-    )
-    if message.get("role") == "assistant" and not text and not ids:
-        return None
-    return (str(message.get("role")), text, ids)
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
+        return [(response, at)]
 
+    @staticmethod
+    def key(message: Any) -> Hashable | None:
+        """Return role, text, and ids of the client's calls and results."""
+        if not isinstance(message, dict):
+            return None
+        content = message.get("content")
+        blocks = tree.objects_in(content)
+        texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
+        text = tree.message_text(texts).strip()
+        of_client = (block for block in blocks if block.get("type") in ("tool_use", _RESULT_TYPE))
+        ids = tuple(str(block.get("id") or block.get("tool_use_id")) for block in of_client)
+        if message.get("role") == "assistant" and not text and not ids:
+            return None
+        return (str(message.get("role")), text, ids)
 
-class _MessageReader(vendor_exchanges.JoinedConversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), message.get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or blocks", content)
         if role not in ("user", "assistant", "system"):
-            records.report_kind(self.source, "message", message, "role", at, "user or assistant")
+            self.report_kind("message", message, "role", at, "user or assistant")
             return
-        records.report_unread(self.source, "a message", message, at, ("content",))
+        self.report_unread("a message", message, at, ("content",))
         if role == "system":
             return
-        blocks = list(records.walk_parts(content, f"{at}/content"))
+        blocks = list(tree.walk_parts(content, f"{at}/content"))
         has_results = any(is_result_block(block) for block, _ in blocks)
         if role == "user" and not has_results:
-            self.user(records.message_text(content))
+            self.user(tree.message_text(content))
         elif role == "assistant":
             self.spend(message.get("usage"))
         self._new_step, self._stepped = True, False
@@ -125,10 +121,8 @@ class _MessageReader(vendor_exchanges.JoinedConversation):
             self._read_block(block, block_at, by_agent=role == "assistant")
         if role == "assistant" and not self._stepped and not has_results:
             self.step()
-        # A usage that counts searches although the message shows none: their blocks were dropped from the log.
         if not any(block.get("type") in _HOSTED_MARKS for block, _ in blocks):
-            for _ in range(count_hosted_searches(message.get("usage"))):
-                self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_REMEDY))
+            self.add_counted_searches(message.get("usage"), at, _REMEDY)
 
     def _read_block(self, block: dict[str, Any], at: str, *, by_agent: bool) -> None:
         kind = as_word(block.get("type"))
@@ -136,14 +130,14 @@ class _MessageReader(vendor_exchanges.JoinedConversation):
             if self._new_step:
                 self.step()
                 self._new_step, self._stepped = False, True
-            call = self.call(records.read_call(block, at, arguments="input"))
+            call = self.call(tree.read_call(block, at, arguments="input"))
             call.remedy = _REMEDY if kind in _HOSTED_CALL_TYPES else ""
         elif is_result_block(block):
             call_id, content, failed = read_result_block(block, at)
             self.answer(call_id, content, at, failed=failed)
             self._new_step = True
         elif kind not in OTHER_BLOCK_TYPES:
-            records.report_kind(self.source, "block", block, "type", at, BLOCKS)
+            self.report_kind("block", block, "type", at, BLOCKS)
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
@@ -152,14 +146,14 @@ def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
     Raises:
         InputError: it has no id, or its content is neither text nor blocks.
     """
-    call_id = records.require_id(block, at, "tool_use_id")
+    call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True
     if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
         failed = True
     elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
         raise unexpected_value(f"{at}/content", "text or blocks", content)
-    for part, part_at in records.walk_parts(content, f"{at}/content"):
+    for part, part_at in tree.walk_parts(content, f"{at}/content"):
         expect_text(part.get("type"), f"{part_at}/type")
     return call_id, content, failed
 

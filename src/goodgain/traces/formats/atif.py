@@ -6,88 +6,81 @@ A step of the agent is a step, one of the user a turn. Results are paired with c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records
-from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
-    return any(map(_is_trajectory, head.objects))
-
-
-def _is_trajectory(record: dict[str, Any]) -> bool:
-    return as_word(record.get("schema_version")).upper().startswith("ATIF") or records.any_object(
-        record.get("steps"), lambda step: {"step_id", "source"} <= step.keys()
+    return any(
+        as_word(record.get("schema_version")).upper().startswith("ATIF")
+        or tree.any_object(record.get("steps"), lambda step: {"step_id", "source"} <= step.keys())
+        for record in head.objects
     )
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a trajectory."""
-    return source.traces(partial(_read_trace, source), is_one=lambda value: False)
+    return read_conversations(source, _Trajectory, _find_steps, of_list=None)
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
+def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
     record = expect_object(value, at)
     if not isinstance(record.get("steps"), list):
         raise unexpected_value(f"{at}/steps", "a list of steps", record.get("steps"))
-    reader = _Steps(source).read_all(records.walk(record["steps"], f"{at}/steps"))
-    if record.get("subagent_trajectories"):
-        _report_subagents(source, "subagent_trajectories", at, ": convert their trajectories")
-    agent, extra = (records.object_or_empty(record.get(key)) for key in ("agent", "extra"))
-    own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
-    session, trajectory = (expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id"))
-    query_id = own or session or trajectory
-    return reader.trace(at, record, query_id=query_id, session_id=session, tag=agent.get("name"))
+    return tree.walk(record["steps"], f"{at}/steps")
 
 
-def _report_subagents(source: Source, field: str, at: str, remedy: str = "") -> None:
-    what = f"{field} (searches of subagents are not read{remedy})"
-    source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
+class _Trajectory(Conversation):
+    def finish(self, at: str) -> Trace:
+        record = self.record
+        if record.get("subagent_trajectories"):
+            self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
+        agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
+        own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
+        session, trajectory = (expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id"))
+        return self.trace(at, query_id=own or session or trajectory, session_id=session, tag=agent.get("name"))
 
+    def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
+        what = f"{field} (searches of subagents are not read{remedy})"
+        self.source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
 
-class _Steps(Conversation):
     def read(self, step: dict[str, Any], at: str) -> None:
-        message, speaker = step.get("message"), step.get("source")
-        records.report_parts(self.source, "a message", message, f"{at}/message", ("text", "image"))
-        records.report_unread(self.source, "a step", step, at, ("message", "tool_calls", "observation"))
+        message, speaker, observation = step.get("message"), step.get("source"), step.get("observation")
+        self.report_parts("a message", message, f"{at}/message", ("text", "image"))
+        self.report_unread("a step", step, at, ("message", "tool_calls", "observation"))
         if speaker == "user":
-            self.user(records.message_text(message), step.get("timestamp"))
+            self.user(tree.message_text(message), step.get("timestamp"))
         elif speaker == "agent":
-            self._read_agent_step(step, at)
+            self.spend(step.get("metrics"))
+            self.step(step.get("timestamp"))
+            calls = self.read_calls(step.get("tool_calls"), f"{at}/tool_calls", "function_name", "tool_call_id")
+            if observation is not None:
+                self._read_observation(expect_object(observation, f"{at}/observation"), f"{at}/observation", calls)
         elif speaker != "system":
-            records.report_kind(self.source, "step", step, "source", at, "system, user or agent")
-        if speaker != "agent" and step.get("observation") is not None and step.get("tool_calls"):
+            self.report_kind("step", step, "source", at, "system, user or agent")
+        if speaker != "agent" and observation is not None and step.get("tool_calls"):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
 
-    def _read_agent_step(self, step: dict[str, Any], at: str) -> None:
-        self.spend(step.get("metrics"))
-        self.step(step.get("timestamp"))
-        calls = [
-            self.call(records.read_call(call, call_at, "function_name", "tool_call_id"))
-            for call, call_at in records.walk(step.get("tool_calls"), f"{at}/tool_calls")
-        ]
-        if step.get("observation") is None:
-            return
-        observation = expect_object(step["observation"], f"{at}/observation")
-        for result, result_at in records.walk(observation.get("results"), f"{at}/observation/results"):
+    def _read_observation(self, observation: dict[str, Any], at: str, calls: list[ToolCall]) -> None:
+        for result, result_at in tree.walk(observation.get("results"), f"{at}/results"):
             if result.get("subagent_trajectory_ref"):
-                _report_subagents(self.source, "subagent_trajectory_ref", result_at)
+                self._report_subagents("subagent_trajectory_ref", result_at)
             _set_output(calls, result, result_at)
 
 
 def _set_output(calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
     """Assign a result to its call; several results of a call are joined in order."""
     call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
-    content = records.expect_output(result.get("content"), f"{at}/content")
+    content = tree.expect_output(result.get("content"), f"{at}/content")
     if call_id is None and not calls:
         return  # an observation without a call, such as a message of the environment
     matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls

@@ -7,10 +7,11 @@ repeat results, are passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records
-from goodgain.traces.conversations.turns_and_calls import Conversation, read_lists
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -32,7 +33,7 @@ _PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of AutoGen's types with a source."""
-    return any(records.any_object(records.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
+    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -41,13 +42,13 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def independent(head: FileHead) -> bool:
     """Return whether each line of a JSON Lines file is a trace of its own."""
-    return not records.any_object(head.records, _is_message)
+    return not tree.any_object(head.records, _is_message)
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a result, state or list of messages; lines that are messages are one trace."""
-    expected = "messages of AutoGen"
-    return read_lists(source, _Messages, _PATHS, expected, of_list=lambda one: "type" in one, of_line=_is_message)
+    find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
 
 
 class _Messages(Conversation):
@@ -55,20 +56,19 @@ class _Messages(Conversation):
         kind, content = as_word(message.get("type")), message.get("content")
         if kind in _REPEATS:
             return
-        records.report_unread(self.source, "a message", message, at, ("content",))
+        self.report_unread("a message", message, at, ("content",))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "text, calls or results", None)
         if kind in _RESULTS:
-            for result, result_at in records.walk(content, f"{at}/content"):
-                call_id, failed = records.require_id(result, result_at, "call_id"), result.get("is_error") is True
-                self.answer(call_id, records.or_unanswered(result.get("content")), result_at, failed=failed)
+            for result, result_at in tree.walk(content, f"{at}/content"):
+                call_id, failed = tree.require_id(result, result_at, "call_id"), result.get("is_error") is True
+                self.answer(call_id, tree.or_unanswered(result.get("content")), result_at, failed=failed)
         elif kind == _REQUEST or (kind == "AssistantMessage" and isinstance(content, list)):
             self.step()
-            for call, call_at in records.walk(content, f"{at}/content"):
-                self.call(records.read_call(call, call_at))
+            self.read_calls(content, f"{at}/content")
         elif kind == "UserMessage" or (kind in _OTHER and expect_text(message.get("source"), f"{at}/source") == "user"):
-            self.user(records.message_text(content))
+            self.user(tree.message_text(content))
         elif kind in _OTHER or kind == "AssistantMessage":
             self.step()
         elif kind != "SystemMessage":
-            records.report_kind(self.source, "message", message, "type", at, "TextMessage, ToolCallRequestEvent ...")
+            self.report_kind("message", message, "type", at, "TextMessage, ToolCallRequestEvent ...")

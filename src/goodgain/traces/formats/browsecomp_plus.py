@@ -12,11 +12,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
+from goodgain.traces.model import ToolCall, Trace
 
 #: What an iteration is unless the caller says otherwise, as the format does not record steps.
 ITERATION = "call"
@@ -24,7 +25,7 @@ ITERATION = "call"
 _MAX_MISSING = 10_000
 _REMEDY = "published runs drop searches that failed: unrecorded='empty' counts them as searches without results"
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 class _Run(Struct):
@@ -42,12 +43,11 @@ class _Call(Struct):
 
 def sniff(head: FileHead) -> bool:
     """Return whether there is an object with `tool_call_counts`, or with `query_id` and calls in `result`."""
-    return any(map(_is_run, head.objects))
-
-
-def _is_run(record: dict[str, Any]) -> bool:
-    has_calls = records.any_object(record.get("result"), lambda entry: entry.get("type") == "tool_call")
-    return "tool_call_counts" in record or (has_calls and "query_id" in record)
+    return any(
+        "tool_call_counts" in record
+        or ("query_id" in record and tree.any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
+        for record in head.objects
+    )
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -56,37 +56,44 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    run = records.convert(value, _Run, at)
-    turn = Turn(index=1)
-    by_reasoning = records.any_object(run.result, lambda entry: entry.get("type") == "reasoning")
-    new_step = True
-    for entry, entry_at in records.walk(run.result, f"{at}/result"):
+    run = tree.convert(value, _Run, at)
+    reader = _Entries(source, value)
+    reader.by_reasoning = tree.any_object(run.result, lambda entry: entry.get("type") == "reasoning")
+    reader.read_all(tree.walk(run.result, f"{at}/result"))
+    reader.add_lost_calls(run.tool_call_counts or {}, f"{at}/tool_call_counts")
+    return reader.trace(at, query_id=expect_id(run.query_id, at), tag=tree.object_or_empty(run.metadata).get("model"))
+
+
+class _Entries(Conversation):
+    by_reasoning = False
+    _new_step = True
+    _searches = 0
+
+    def read(self, entry: dict[str, Any], at: str) -> None:
         kind = as_word(entry.get("type"))
-        records.report_unread(source, "an entry", entry, entry_at, ("arguments", "output"))
+        self.report_unread("an entry", entry, at, ("arguments", "output"))
         if kind == "tool_call":
-            if new_step or not by_reasoning:
-                turn.steps.append(Step())
-            call = records.convert(entry, _Call, entry_at)
-            blank = isinstance(call.output, str) and not call.output.strip()  # as single calls in published runs
-            output = UNANSWERED if blank or "output" not in entry else call.output
-            made = ToolCall(
-                call.tool_name, entry_at, None, call.arguments, output, failed=output is None, may_lack=blank
-            )
-            turn.steps[-1].calls.append(made)
-            new_step = False
+            if self._new_step or not self.by_reasoning:
+                self.step()
+            self._new_step = False
+            call = tree.convert(entry, _Call, at)
+            made = self.call(ToolCall(call.tool_name, at, arguments=call.arguments))
+            made.may_lack = (
+                isinstance(call.output, str) and not call.output.strip()
+            )  # as single calls in published runs
+            if "output" in entry and not made.may_lack:
+                made.output, made.failed = call.output, call.output is None
+            self._searches += self.source.is_search(call.tool_name)
         elif kind in ("reasoning", "output_text"):
-            new_step = True
+            self._new_step = True
         else:
-            records.report_kind(source, "entry", entry, "type", entry_at, "tool_call, reasoning or output_text")
-    _add_lost_calls(source, turn, run.tool_call_counts or {}, f"{at}/tool_call_counts")
-    tag = records.text_or_none(records.object_or_empty(run.metadata).get("model"))
-    return Trace([turn], at, record=value, query_id=expect_id(run.query_id, at), tag=tag)
+            self.report_kind("entry", entry, "type", at, "tool_call, reasoning or output_text")
 
-
-def _add_lost_calls(source: Source, turn: Turn, counts: dict[str, int], at: str) -> None:
-    """Add the searches that `tool_call_counts` counts and `result` lacks, as calls that are not recorded."""
-    missing = sum(count for tool, count in counts.items() if source.is_search(tool))
-    missing -= sum(source.is_search(call.tool) for step in turn.steps for call in step.calls)
-    if missing > _MAX_MISSING:
-        raise unexpected_value(at, "no more calls than an agent makes", missing)
-    turn.steps += [Step([ToolCall("search", at, remedy=_REMEDY, is_search=True)]) for _ in range(missing)]
+    def add_lost_calls(self, counts: dict[str, int], at: str) -> None:
+        """Add the searches that `tool_call_counts` counts and `result` lacks, as calls that are not recorded."""
+        missing = sum(count for tool, count in counts.items() if self.source.is_search(tool)) - self._searches
+        if missing > _MAX_MISSING:
+            raise unexpected_value(at, "no more calls than an agent makes", missing)
+        for _ in range(missing):
+            self.step()
+            self.call(ToolCall("search", at, remedy=_REMEDY, is_search=True))

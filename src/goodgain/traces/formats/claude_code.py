@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.formats import anthropic
@@ -32,7 +31,6 @@ _NOT_TYPED = (
     *("<command-name>", "<command-message>", "<local-command-", "<task-notification>", "<system-reminder>"),
     *("<bash-input>", "<bash-stdout>", "[Request interrupted", "Caveat:"),
 )
-_LINKS = "Links: "
 _DETACHED = "the call went on in the background, and the session does not hold its answer"
 _ONLY_RESULT = (
     "the lines of a session (this is the last line only, which has no calls); write them with "
@@ -99,7 +97,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_lines(source: Source) -> Iterator[_Line]:
     """Yield the lines of a file once: resumed sessions repeat lines."""
     seen: set[str] = set()
-    for record, at in records.read_records(source):
+    for record, at in tree.read_records(source):
         with source.handle_errors():
             record = expect_object(record, at)
             line_id = expect_id(record.get("uuid"), f"{at}/uuid")
@@ -107,8 +105,8 @@ def _read_lines(source: Source) -> Iterator[_Line]:
                 continue
             seen.add(line_id or "")
             parent = expect_id(record.get("parentUuid") or record.get("logicalParentUuid"), f"{at}/parentUuid")
-            message = records.object_or_empty(record.get("message"))
-            blocks = records.objects_in(message.get("content"))
+            message = tree.object_or_empty(record.get("message"))
+            blocks = tree.objects_in(message.get("content"))
             calls = tuple(block for block in blocks if as_word(block.get("type")) in anthropic.CALL_TYPES)
             answers = tuple(str(block.get("tool_use_id")) for block in blocks if anthropic.is_result_block(block))
             side = record.get("isSidechain") is True or record.get("parent_tool_use_id") is not None
@@ -168,19 +166,19 @@ def _find_parent(source: Source, lines: list[_Line], at: int, by_id: dict[str, i
 def _read_session(
     source: Source, session: str | None, members: list[_Line], live: list[_Line], *, is_subagent: bool
 ) -> Trace:
-    reader = _SessionReader(source)
+    first = members[0]
+    reader = _SessionReader(source, first.record)
     for line in live:
         reader.read_line(line)
     for line in members:
         if line.kind not in _OTHER_LINES and line.kind not in ("user", "assistant"):
             what = f"line of type {line.record.get('type')!r}"
             source.not_understood(what, f"{line.at}/type", "user, assistant, system, result ...")
-    tag = reader.model
+    tag = None
     if is_subagent:
         names = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
         tag = next((f"subagent {name}" for name in names if isinstance(name, str)), "subagent")
-    first = members[0]
-    return reader.trace(first.at, first.record, query_id=session, session_id=session, tag=tag)
+    return reader.trace(first.at, query_id=session, session_id=session, tag=tag)
 
 
 def _report_subagents(source: Source, lines: list[_Line]) -> None:
@@ -193,11 +191,8 @@ def _report_subagents(source: Source, lines: list[_Line]) -> None:
 
 
 class _SessionReader(Conversation):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.model: str | None = None
-        self._message: str | None = None
-        self._answered = self._acted = False
+    _message: str | None = None
+    _answered = _acted = False
 
     def read_line(self, line: _Line) -> None:
         """Read one line: a prompt, answers of tools, a part of an assistant's message, or the end of a turn."""
@@ -208,31 +203,31 @@ class _SessionReader(Conversation):
         content = expect_object(line.record.get("message"), f"{line.at}/message").get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{line.at}/message/content", "text or blocks", content)
-        blocks = list(records.walk_parts(content, f"{line.at}/message/content"))
+        blocks = list(tree.walk_parts(content, f"{line.at}/message/content"))
         results = [(block, at) for block, at in blocks if anthropic.is_result_block(block)]
         known = anthropic.CALL_TYPES | anthropic.OTHER_BLOCK_TYPES
         for block, at in blocks:
             if as_word(block.get("type")) not in known and not anthropic.is_result_block(block):
-                records.report_kind(self.source, "block", block, "type", at, anthropic.BLOCKS)
+                self.report_kind("block", block, "type", at, anthropic.BLOCKS)
         if line.kind == "assistant":
             self._read_assistant(line, blocks)
         elif results:
             for block, at in results:
                 self._read_result(line, block, at, alone=len(results) == 1)
         elif _is_prompt(line, content):
-            self._start_turn(records.message_text(content))
+            self._start_turn(tree.message_text(content))
 
     def _start_turn(self, text: str) -> None:
         self.user(text)
         self._answered = self._acted = False
 
-    def _read_assistant(self, line: _Line, blocks: list[records.Placed]) -> None:
+    def _read_assistant(self, line: _Line, blocks: list[tree.Placed]) -> None:
         if self._answered or not self._acted:
             self._start_turn("")  # a stream holds no prompts: each result line ends a turn
         self._acted = True
         model, message_id = line.message.get("model"), expect_id(line.message.get("id"), f"{line.at}/message/id")
         if isinstance(model, str) and model and not model.startswith("<"):
-            self.model = model
+            self.tag = model
         if message_id is None:
             self.source.not_understood("message without an id (taken for a step)", f"{line.at}/message/id", "an id")
         if message_id is None or message_id != self._message:
@@ -240,7 +235,7 @@ class _SessionReader(Conversation):
             self._message = message_id
         for block, at in blocks:
             if as_word(block.get("type")) in anthropic.CALL_TYPES:
-                self.call(records.read_call(block, at, arguments="input"))
+                self.call(tree.read_call(block, at, arguments="input"))
             elif anthropic.is_result_block(block):
                 self._read_result(line, block, at, alone=False)
 
@@ -252,17 +247,15 @@ class _SessionReader(Conversation):
             self.answer(call_id, UNANSWERED, at).remedy = _DETACHED
             return
         found = _read_web_search(structured)
-        if found is None and content is not UNANSWERED:
-            found = _read_links(records.message_text(content))
         if found is not None:
             hits, is_error = found
             self.answer(call_id, hits, at, failed=failed or is_error)
         else:
-            self.answer(call_id, content, at, failed=failed, spare=records.or_unanswered(structured))
+            self.answer(call_id, content, at, failed=failed, spare=tree.or_unanswered(structured))
 
 
 def _is_prompt(line: _Line, content: str | list[Any]) -> bool:
-    text = records.message_text(content).lstrip()
+    text = tree.message_text(content).lstrip()
     return bool(content) and not any(map(line.record.get, _NOT_PROMPTS)) and not text.startswith(_NOT_TYPED)
 
 
@@ -276,16 +269,3 @@ def _read_web_search(structured: Any) -> tuple[list[Any], bool] | None:
         return None
     failed = not searches and any(isinstance(one, str) and one.startswith("Web search error") for one in found)
     return [hit for content in searches for hit in content], failed
-
-
-def _read_links(text: str) -> tuple[list[Any], bool] | None:
-    """Return the hits in the text of WebSearch: the lists that end on their lines. Links in its prose are not hits."""
-    if not text.startswith("Web search results for query:"):
-        return None
-    lines = text.splitlines()
-    lists = [line.removeprefix(_LINKS) for line in lines if line.startswith(f"{_LINKS}[")]
-    try:
-        hits = [hit for found in map(loads, lists) for hit in found]
-    except NotJSONError:
-        return None
-    return (hits, False) if lists or any(line.strip() == "No links found." for line in lines) else None

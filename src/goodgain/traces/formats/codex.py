@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text
 from goodgain.traces.formats.openai_responses import ItemReader
@@ -34,11 +34,12 @@ _REMEDY = "Codex does not log what its web search returned; search with a tool o
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are lines with timestamp, type and payload, or events of `exec`."""
-    return any(_is_line(record) or _is_event(record) or "record_type" in record for record in head.objects)
-
-
-def _is_line(record: dict[str, Any]) -> bool:
-    return "timestamp" in record and isinstance(record.get("payload"), dict) and as_word(record.get("type")) in _LINES
+    return any(
+        _is_event(record)
+        or "record_type" in record
+        or ("timestamp" in record and isinstance(record.get("payload"), dict) and as_word(record.get("type")) in _LINES)
+        for record in head.objects
+    )
 
 
 def _is_event(record: dict[str, Any]) -> bool:
@@ -50,81 +51,80 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace, the session; or one a thread of `exec`."""
-    lines: list[records.Placed] = []
-    for value, at in records.read_records(source):
+    lines: list[tree.Placed] = []
+    for value, at in tree.read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
-    if not any(_is_event(record) for record, _ in lines):
-        if lines:
-            with source.handle_errors():
-                yield _read_rollout(source, lines)
-        return
-    threads: list[list[records.Placed]] = []  # several runs of `exec` may have been written to one file
-    for record, at in lines:
-        if record.get("type") == "thread.started" or not threads:
-            threads.append([])
-        threads[-1].append((record, at))
+    threads = [lines] if lines else []
+    reader: type[_Rollout | _Thread] = _Rollout
+    if any(_is_event(record) for record, _ in lines):
+        reader, threads = _Thread, []
+        for record, at in lines:  # several runs of `exec` may have been written to one file
+            if record.get("type") == "thread.started" or not threads:
+                threads.append([])
+            threads[-1].append((record, at))
     for thread in threads:
         with source.handle_errors():
-            yield _read_thread(source, thread)
+            yield reader(source, thread[0][0]).read_lines(thread)
 
 
 # Rollouts
 
 
-def _read_rollout(source: Source, lines: list[records.Placed]) -> Trace:
-    items: list[records.Placed] = []
-    session = model = None
-    events = [_read_payload(record, "event_msg") for record, _ in lines]
-    typed = any(event.get("type") == "user_message" for event in events)
-    outputs = {
-        as_word(event.get("call_id")): output
-        for event in events
-        if event.get("type") == "mcp_tool_call_end" and (output := _mcp_output(event)) is not None
-    }
-    held = [_read_payload(record, "response_item") or record for record, _ in lines]
-    seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
-    for record, at in lines:
-        kind = as_word(record.get("type"))
-        if "payload" not in record and "record_type" not in record and "type" in record:
-            items.append((record, at))  # a rollout of 2025: items without a payload
-        elif kind == "session_meta":
-            session = session or expect_id(expect_object(record.get("payload"), at).get("id"), f"{at}/payload/id")
-        elif kind == "turn_context":
-            named = expect_object(record.get("payload"), f"{at}/payload").get("model")
-            model = records.text_or_none(named) or model
-        elif kind == "response_item":
-            item = expect_object(record.get("payload"), f"{at}/payload")
-            call_id = as_word(item.get("call_id"))
-            if item.get("type") == "function_call_output" and call_id in outputs:
-                item = {**item, "output": outputs[call_id]}  # as the tool of MCP gave it
-            if as_word(item.get("type")) not in _OTHER_ITEMS and not (typed and _is_of_user(item)):
-                items.append((item, f"{at}/payload"))
-        elif kind == "event_msg":
-            event = expect_object(record.get("payload"), f"{at}/payload")
-            expect_text(event.get("type"), f"{at}/payload/type")
-            items += [(item, f"{at}/payload") for item in _read_event(event, seen)]
-        elif "type" not in record and "timestamp" in record and ("instructions" in record or "git" in record):
-            session = session or expect_id(record.get("id"), f"{at}/id")  # the first line of a rollout of 2025
-        elif kind not in _LINES and "record_type" not in record:
-            records.report_kind(source, "line", record, "type", at, ", ".join(sorted(_LINES)))
-    reader = ItemReader(source, web_remedy=_REMEDY)
-    reader.read_all([one for one in items if typed or not _is_note(one[0])])
-    first, at = lines[0]
-    return reader.trace(at, first, query_id=session, session_id=session, tag=model)
+class _Rollout(ItemReader):
+    web_remedy = _REMEDY
+
+    def read_lines(self, lines: list[tree.Placed]) -> Trace:
+        """Return the trace of a session: its items, each once, and what only events hold."""
+        items: list[tree.Placed] = []
+        session = None
+        events = [_read_payload(record, "event_msg") for record, _ in lines]
+        typed = any(event.get("type") == "user_message" for event in events)
+        outputs = {
+            as_word(event.get("call_id")): output
+            for event in events
+            if event.get("type") == "mcp_tool_call_end" and (output := _mcp_output(event)) is not None
+        }
+        held = [_read_payload(record, "response_item") or record for record, _ in lines]
+        seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
+        for record, at in lines:
+            kind, payload_at = as_word(record.get("type")), f"{at}/payload"
+            if "payload" not in record and "record_type" not in record and "type" in record:
+                items.append((record, at))  # a rollout of 2025: items without a payload
+            elif kind == "session_meta":
+                session = session or expect_id(expect_object(record.get("payload"), at).get("id"), f"{payload_at}/id")
+            elif kind == "turn_context":
+                named = expect_object(record.get("payload"), payload_at).get("model")
+                self.tag = tree.text_or_none(named) or self.tag
+            elif kind == "response_item":
+                item = expect_object(record.get("payload"), payload_at)
+                call_id = as_word(item.get("call_id"))
+                if item.get("type") == "function_call_output" and call_id in outputs:
+                    item = {**item, "output": outputs[call_id]}  # as the tool of MCP gave it
+                if as_word(item.get("type")) not in _OTHER_ITEMS and not (typed and _is_of_user(item)):
+                    items.append((item, payload_at))
+            elif kind == "event_msg":
+                event = expect_object(record.get("payload"), payload_at)
+                expect_text(event.get("type"), f"{payload_at}/type")
+                items += [(item, payload_at) for item in _read_event(event, seen)]
+            elif "type" not in record and "timestamp" in record and ("instructions" in record or "git" in record):
+                session = session or expect_id(record.get("id"), f"{at}/id")  # the first line of a rollout of 2025
+            elif kind not in _LINES and "record_type" not in record:
+                self.report_kind("line", record, "type", at, ", ".join(sorted(_LINES)))
+        self.read_all(
+            (item, at) for item, at in items
+            if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
+        )  # fmt: skip
+        return self.trace(lines[0][1], query_id=session, session_id=session)
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the payload of a line of a type; empty for other lines."""
-    return records.object_or_empty(record.get("payload") if record.get("type") == kind else None)
+    return tree.object_or_empty(record.get("payload") if record.get("type") == kind else None)
 
 
 def _is_of_user(item: dict[str, Any]) -> bool:
     return as_word(item.get("type"), "message") == "message" and item.get("role") == "user"
-
-
-def _is_note(item: dict[str, Any]) -> bool:
-    return _is_of_user(item) and records.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
 
 
 def _mcp_output(end: dict[str, Any]) -> Any:
@@ -138,7 +138,7 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
     """Yield what only an event holds: what the user typed, and calls of MCP tools that no item has."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
-        yield {"role": "user", "content": records.message_text(event.get("message"))}
+        yield {"role": "user", "content": tree.message_text(event.get("message"))}
     elif event.get("type") == "mcp_tool_call_end" and isinstance(call_id, str):
         if ("function_call", call_id) not in seen and isinstance(made, dict):
             name = f"mcp__{made.get('server')}__{made.get('tool')}"
@@ -150,69 +150,72 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
 # codex exec --json
 
 
-def _read_thread(source: Source, lines: list[records.Placed]) -> Trace:
-    conversation = Conversation(source)
-    read: set[str] = set()  # the ids of items that were started, or are read where they are completed
-    for record, _ in lines:
-        if record.get("type") == "item.completed":
-            read.add(as_word(records.object_or_empty(record.get("item")).get("id")))
-    thread = None
-    stepped = False
-    for record, at in lines:
-        kind = as_word(record.get("type"))
-        if kind == "thread.started":
-            thread = expect_id(record.get("thread_id"), f"{at}/thread_id")
-        elif kind == "turn.started":
-            conversation.user("")
-            stepped = False
-        elif kind in ("item.started", "item.completed"):
-            item = expect_object(record.get("item"), f"{at}/item")
-            item_id = expect_id(item.get("id"), f"{at}/item/id") or ""
-            if kind == "item.started":
-                if item_id in read:
-                    continue
-                read.add(item_id)
-            speaks = item.get("type") in ("reasoning", "agent_message")
-            call = None if speaks else _read_exec_call(source, item, f"{at}/item")
-            if speaks or (call is not None and not stepped):
-                conversation.step()
-                stepped = True
-            if call is not None:
-                conversation.call(call)
-        elif kind not in _OTHER_EVENTS:
-            expected = "thread.started, turn.started, item.completed ..."
-            records.report_kind(source, "event", record, "type", at, expected)
-    first, at = lines[0]
-    return conversation.trace(at, first, query_id=thread, session_id=thread)
+class _Thread(Conversation):
+    _stepped = False
 
+    def read_lines(self, lines: list[tree.Placed]) -> Trace:
+        """Return the trace of a thread; an item that was started and never completed counts as it was started."""
+        completed = {
+            as_word(tree.object_or_empty(record.get("item")).get("id"))
+            for record, _ in lines
+            if record.get("type") == "item.completed"
+        }
+        thread = None
+        for record, at in lines:
+            kind = as_word(record.get("type"))
+            if kind == "thread.started":
+                thread = expect_id(record.get("thread_id"), f"{at}/thread_id")
+            elif kind == "turn.started":
+                self.user("")
+                self._stepped = False
+            elif kind in ("item.started", "item.completed"):
+                item = expect_object(record.get("item"), f"{at}/item")
+                item_id = expect_id(item.get("id"), f"{at}/item/id") or ""
+                if kind == "item.completed" or item_id not in completed:
+                    completed.add(item_id)
+                    self.read(item, f"{at}/item")
+            elif kind not in _OTHER_EVENTS:
+                self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
+        return self.trace(lines[0][1], query_id=thread, session_id=thread)
 
-def _read_exec_call(source: Source, item: dict[str, Any], at: str) -> ToolCall | None:
-    kind, call_id = as_word(item.get("type")), expect_id(item.get("id"), f"{at}/id")
-    if kind == "mcp_tool_call":
-        name = f"mcp__{item.get('server')}__{expect_text(item.get('tool'), f'{at}/tool')}"
-        result = item.get("result")
-        output: Any = UNANSWERED
-        if isinstance(result, dict):
-            output = {**result, "structuredContent": result.get("structured_content")}
-        failed = item.get("error") is not None or (output is UNANSWERED and item.get("status") == "failed")
-        return ToolCall(name, at, call_id, item.get("arguments"), output, failed=failed)
-    if kind == "web_search":
-        return _read_exec_search(source, item, call_id, at)
-    if kind not in _OTHER_EXEC_ITEMS:
-        records.report_kind(
-            source, "item", item, "type", at, "an item such as web_search, mcp_tool_call, agent_message"
+    def read(self, item: dict[str, Any], at: str) -> None:
+        kind, call = as_word(item.get("type")), None
+        speaks = kind in ("reasoning", "agent_message")
+        if kind == "mcp_tool_call":
+            call = _read_mcp_call(item, at)
+        elif kind == "web_search":
+            call = self._read_search(item, at)
+        elif not speaks and kind not in _OTHER_EXEC_ITEMS:
+            self.report_kind("item", item, "type", at, "an item such as web_search, mcp_tool_call, agent_message")
+        if speaks or (call is not None and not self._stepped):
+            self.step()
+            self._stepped = True
+        if call is not None:
+            self.call(call)
+
+    def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
+        """Read a web search; without an action, its query says whether it searched or opened a page."""
+        action, query, call_id = (
+            item.get("action"),
+            tree.text_or_none(item.get("query")) or "",
+            expect_id(item.get("id"), at),
         )
-    return None
+        kind = as_word(tree.object_or_empty(action).get("type"))
+        if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
+            return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, is_search=False, output=None)
+        if kind == "search" or query.strip():
+            asked = action if kind == "search" else query
+            return ToolCall("web_search", at, call_id, asked, is_search=True, remedy=_REMEDY)
+        expected = "an action of type search or open_page"
+        self.source.not_understood("web_search without a query or a known action", at, expected)
+        return None
 
 
-def _read_exec_search(source: Source, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall | None:
-    """Read a web search; without an action, its query says whether it searched or opened a page."""
-    action, query = item.get("action"), records.text_or_none(item.get("query")) or ""
-    kind = as_word(records.object_or_empty(action).get("type"))
-    if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
-        return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, is_search=False, output=None)
-    if kind == "search" or query.strip():
-        asked = action if kind == "search" else query
-        return ToolCall("web_search", at, call_id, asked, is_search=True, remedy=_REMEDY)
-    source.not_understood("web_search without a query or a known action", at, "an action of type search or open_page")
-    return None
+def _read_mcp_call(item: dict[str, Any], at: str) -> ToolCall:
+    name = f"mcp__{item.get('server')}__{expect_text(item.get('tool'), f'{at}/tool')}"
+    result = item.get("result")
+    output: Any = UNANSWERED
+    if isinstance(result, dict):
+        output = {**result, "structuredContent": result.get("structured_content")}
+    failed = item.get("error") is not None or (output is UNANSWERED and item.get("status") == "failed")
+    return ToolCall(name, at, expect_id(item.get("id"), f"{at}/id"), item.get("arguments"), output, failed=failed)

@@ -6,13 +6,13 @@ of an answer is one hosted search.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
+from goodgain.dedup.document_types import snake_case
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import (
     as_word,
@@ -42,9 +42,9 @@ _HOSTED_REMEDY = "Google returns it as groundingMetadata of the answer: record t
 _CHUNKS = ("web", "retrievedContext", "retrieved_context", "maps", "image")
 _OF_CHUNK = ("uri", "title", "text", "domain", "documentName", "document_name")
 _QUERIES = ("webSearchQueries", "web_search_queries", "retrievalQueries", "retrieval_queries")
+_GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
 _GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
-#: The fields of requests and responses of this endpoint, and of those of other vendors.
-_ENDPOINT = ("contents", "candidates")
+#: The fields of requests and responses of other vendors' endpoints.
 _OTHER_ENDPOINTS = (("messages", "choices"), ("messages", "content"), ("input", "output"))
 #: The fields of an event of ADK that are read, or ask something of its program.
 _EVENT_READ = ("content", "groundingMetadata", "grounding_metadata", "actions")
@@ -52,62 +52,39 @@ _CLI_KEYS = {"sessionId", "projectHash"}
 #: Types of the messages of Gemini CLI that are neither a turn nor a step.
 _OTHER_MESSAGES = {"info", "error", "warning"}
 _OF_MESSAGE = "the id of a message"
-#: What the search tool of Gemini CLI writes: prose, and below it the pages that it comes from.
 _CLI_SEARCH = "google_web_search"
-_CLI_HEADING = 'Web search results for "'
-_CLI_NOTHING = "No search results or information found for query"
-_CLI_SOURCES = re.compile(r"\nSources:\n(?P<lines>(?:\[\d+\] [^\n]*(?:\n|\Z))+)\s*\Z")
-_CLI_SOURCE = re.compile(r"\[\d+\] (?P<title>.*) \((?P<url>\S+)\)\s*")
 _CLI_REMEDY = "the tool wrote prose without its list of sources"
 
 
-def _snake_case(camel: str) -> str:
-    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", camel)
-
-
 #: The keys of parts that this format knows, as dumps write them: in camelCase or, from Python, in snake_case.
-_KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, _snake_case(key))}
-
-
-def _get(record: dict[str, Any], camel: str) -> Any:
-    """Return the value of a key that dumps write in camelCase or, from Python, in snake_case; None if there is none."""
-    return record[camel] if camel in record else record.get(_snake_case(camel))
+_KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in (key, snake_case(key))}
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
-    if vendor_exchanges.are_exchanges(head):
-        # A log of exchanges with several vendors is of the other one: those with Gemini are passed over and counted.
-        return _has_exchange(head, *_ENDPOINT) and not any(_has_exchange(head, *other) for other in _OTHER_ENDPOINTS)
-    return any(map(_is_of_format, head.conversations))
-
-
-def _has_exchange(head: FileHead, asked: str, answered: str) -> bool:
-    return any(vendor_exchanges.split_exchange(record, "", asked, answered) for record in head.objects)
+    if not vendor_exchanges.are_exchanges(head):
+        return any(map(_is_of_format, head.conversations))
+    # A log of exchanges with several vendors is of the other one: those with Gemini are passed over and counted.
+    others = (vendor_exchanges.split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
+    return _Contents.claims(head) and not any(others)
 
 
 def _is_of_format(value: Any) -> bool:
-    record = records.object_or_empty(value)
+    record = tree.object_or_empty(value)
     lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
     return (
-        any(records.any_object(held, lambda one: _is_content(one) or _is_event(one)) for held in lists)
+        any(tree.any_object(held, lambda one: _is_content(one) or _is_event(one)) for held in lists)
         or _is_event(record)
         or record.keys() >= _CLI_KEYS
-        or records.any_object(
-            record.get("candidates"), lambda one: "parts" in (records.object_or_empty(one.get("content")))
-        )
+        or tree.any_object(record.get("candidates"), lambda one: "parts" in tree.object_or_empty(one.get("content")))
     )
 
 
 def _is_content(value: dict[str, Any]) -> bool:
     """Return whether an object is a content: a role, and parts that have no type."""
-    return as_word(value.get("role")) in ("user", "model", "function") and records.any_object(
+    return as_word(value.get("role")) in ("user", "model", "function") and tree.any_object(
         value.get("parts"), lambda part: "type" not in part and not _KNOWN.isdisjoint(part)
     )
-
-
-def _has_content(value: list[Any]) -> bool:
-    return records.any_object(value, lambda one: "parts" in one)
 
 
 def _is_event(value: dict[str, Any]) -> bool:
@@ -119,7 +96,7 @@ def _are_events(head: FileHead) -> bool:
 
 
 def _are_cli_lines(head: FileHead) -> bool:
-    first = records.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
+    first = tree.object_or_empty(head.records[0]) if head.kind == "jsonl" and head.records else {}
     return first.keys() >= _CLI_KEYS and "messages" not in first
 
 
@@ -131,98 +108,128 @@ def independent(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(
-            source, _ContentReader, _read_exchange, _content_key, endpoint_field="contents"
-        )
+        return vendor_exchanges.join_exchanges(source, _Contents)
     if _are_events(source.head):
         return _read_event_rows(source)
     if _are_cli_lines(source.head):
         return _read_cli_lines(source)
-    return source.traces(partial(_read_trace, source), is_one=lambda value: not value or _has_content(value))
+    return source.traces(
+        partial(_read_trace, source),
+        is_one=lambda value: not value or tree.any_object(value, lambda one: "parts" in one),
+    )
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    record = records.object_or_empty(value)
+    record = tree.object_or_empty(value)
     events = record.get("events")
-    if isinstance(events, list) and (_get(record, "appName") is not None or records.any_object(events, _is_event)):
-        reader = _read_events(source, records.walk(events, f"{at}/events"))
+    if isinstance(events, list) and (
+        tree.get_either(record, "appName") is not None or tree.any_object(events, _is_event)
+    ):
+        reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
-        tag = _get(record, "appName")
-        return reader.trace(at, record, query_id=session, session_id=session, tag=tag)
+        return reader.trace(at, query_id=session, session_id=session, tag=tree.get_either(record, "appName"))
     if record.keys() >= _CLI_KEYS or "messages" in record:
-        return _read_cli(source, record, records.walk(record.get("messages"), f"{at}/messages"), at)
-    contents, path = records.find_list(value, "contents", "history")
+        return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).finish(at)
+    contents, path = tree.find_list(value, "contents", "history")
     if not contents and "candidates" not in record:
         raise unexpected_value(at, _EXPECTED, value)
-    reader = _ContentReader(source).read_all(records.walk(contents, f"{at}{path}"))
+    reader = _Contents(source, value).read_all(tree.walk(contents, f"{at}{path}"))
     if "candidates" in record:
         reader.read_response(record, at)
-    return reader.trace(at, value, tag=_get(record, "modelVersion"))
+    return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
 
 
-def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
-    found = vendor_exchanges.split_exchange(record, at, *_ENDPOINT)
-    if found is not None:
-        first = next(records.walk(found.answer, found.answer_at), ({}, ""))[0]
-        found.answer = [first["content"]] if isinstance(first.get("content"), dict) else []
-    return found
+class _Contents(vendor_exchanges.JoinedConversation):
+    asked, answered = "contents", "candidates"
 
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
+        first = next(tree.walk(response["candidates"], f"{at}/candidates"), ({}, ""))[0]
+        return [(first["content"], f"{at}/candidates/0/content")] if isinstance(first.get("content"), dict) else []
 
-def _content_key(content: Any) -> Hashable | None:
-    """Return what two copies of a content share: role, its calls and responses by name and id, and text without thoughts."""
-    if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
-        return None
-    parts = [part for part in content["parts"] if isinstance(part, dict)]
-    named = [_get(part, key) for part in parts for key in ("functionCall", "functionResponse")]
-    calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
-    texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
-    return (str(content.get("role")), "".join(texts).strip(), calls)
+    @staticmethod
+    def key(content: Any) -> Hashable | None:
+        """Return the role of a content, its calls and responses by name and id, and its text without thoughts."""
+        if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
+            return None
+        parts = tree.objects_in(content["parts"])
+        named = [tree.get_either(part, key) for part in parts for key in ("functionCall", "functionResponse")]
+        calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
+        texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
+        return (str(content.get("role")), "".join(texts).strip(), calls)
 
-
-class _ContentReader(vendor_exchanges.JoinedConversation):
-    def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
-        if part.response:
-            self.read_response(part.response, part.response_at)
-            self.tag = records.text_or_none(_get(part.response, "modelVersion")) or self.tag
-        else:
-            super().read_part(part)
+    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+        self.read_all(exchange.messages[exchange.known :])
+        self.read_response(exchange.response, exchange.response_at)
 
     def read_response(self, record: dict[str, Any], at: str) -> None:
         """Read an answer of the API: its first candidate, after the calls that the client library made by itself."""
-        history = _get(record, "automaticFunctionCallingHistory")
-        self.read_all(records.walk(history, f"{at}/automaticFunctionCallingHistory"))
-        for candidate, candidate_at in list(records.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
-            if candidate.get("content") is not None:
-                grounded, content_at = _is_grounded(candidate), f"{candidate_at}/content"
-                self.read(candidate["content"], content_at, by_agent=True, grounded=grounded)
-            self.add_grounding(candidate, candidate_at)
+        history = tree.get_either(record, "automaticFunctionCallingHistory")
+        self.read_all(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
+        for candidate, candidate_at in list(tree.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
+            self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)
+        self.tag = tree.text_or_none(tree.get_either(record, "modelVersion")) or self.tag
+
+    def read_events(self, events: Iterable[tree.Placed]) -> Self:
+        """Read the events of a session of ADK."""
+        for event, at in events:
+            author = expect_text(event.get("author"), f"{at}/author")
+            if event.get("partial") is not True:  # else it is a piece of an answer that comes whole later
+                self.report_unread("an event", event, at, _EVENT_READ)
+                self.read_grounded(event, parse_if_json(event.get("content")), at, by_agent=author != "user")
+        return self
+
+    def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
+        """Read a content and the hosted search behind it: one, whatever the number of its queries."""
+        found = tree.get_either(holder, "groundingMetadata")
+        grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
+        if content is not None:
+            self.read(content, f"{at}/content", by_agent=by_agent, grounded=grounded)
+        if not grounded:
+            return
+        at = f"{at}/groundingMetadata"
+        queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
+        chunks = list(tree.walk(tree.get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
+        call = self.call(ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY))
+        call.queries = tuple(query for query in queries if isinstance(query, str))
+        if chunks:
+            call.output = [hit for chunk in chunks if (hit := self._read_chunk(*chunk)) is not None]
+
+    def _read_chunk(self, chunk: dict[str, Any], at: str) -> dict[str, Any] | None:
+        held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
+        if held is None:
+            self.report_keys("grounding chunk", chunk, at, "a chunk of web, retrievedContext or maps")
+            return None
+        return {name: held[name] for name in _OF_CHUNK if held.get(name) is not None}
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
-        """Read one content; its role decides who wrote it, unless `by_agent` does. `add_grounding` reports grounded searches."""
+        """Read one content; its role decides who wrote it, unless `by_agent` does."""
         content = expect_object(content, at)
         role = content.get("role")
         if by_agent is None:
             if as_word(role) not in ("user", "model", "function", "system"):
-                records.report_kind(self.source, "content", content, "role", at, "user, model or function")
+                self.report_kind("content", content, "role", at, "user, model or function")
                 return
             if "parts" not in content:
                 raise unexpected_value(f"{at}/parts", "a list of parts", None)
             by_agent = role == "model"
-        records.report_unread(self.source, "a content", content, at, ("parts",))
-        parts = list(records.walk(content.get("parts"), f"{at}/parts"))
-        responses = any(_get(part, "functionResponse") is not None for part, _ in parts)
+        self.report_unread("a content", content, at, ("parts",))
+        parts = list(tree.walk(content.get("parts"), f"{at}/parts"))
+        responses = any(tree.get_either(part, "functionResponse") is not None for part, _ in parts)
         if by_agent and not responses:
             self.step()
-        elif not (by_agent or responses or role == "system" or any(_get(part, "toolResponse") for part, _ in parts)):
-            self.user(records.message_text([part for part, _ in parts]))
+        elif not (
+            by_agent or responses or role == "system" or any(tree.get_either(part, "toolResponse") for part, _ in parts)
+        ):
+            self.user(tree.message_text([part for part, _ in parts]))
         for part, part_at in parts:
             self._read_part(part, part_at, grounded=grounded)
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
-        kind = next((key for key in _CALLS if _get(part, key) is not None), None)
-        held = {} if kind is None else expect_object(_get(part, kind), f"{at}/{kind}")
+        kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
+        held = {} if kind is None else expect_object(tree.get_either(part, kind), f"{at}/{kind}")
         if kind == "functionCall":
-            self.call(records.read_call(held, f"{at}/{kind}", arguments="args")).at = at
+            self.call(tree.read_call(held, f"{at}/{kind}", arguments="args")).at = at
         elif kind == "functionResponse":
             self._read_function_response(held, f"{at}/{kind}")
         elif kind == "toolCall":
@@ -234,11 +241,11 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
             odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
             if odd or not part:
                 expected = "a part with text, functionCall, functionResponse ..."
-                records.report_keys(self.source, "part", dict.fromkeys(odd), at, expected)
+                self.report_keys("part", dict.fromkeys(odd), at, expected)
 
     def _read_hosted_call(self, found: dict[str, Any], at: str, *, grounded: bool) -> None:
         """Read the call of a tool that Google ran; the searches behind a grounded answer are one, its grounding."""
-        kind = as_word(_get(found, "toolType")).lower()
+        kind = as_word(tree.get_either(found, "toolType")).lower()
         searches = kind in _HOSTED_SEARCHES or self.source.is_search(kind)
         if not searches and kind != _OPENS_PAGES:
             expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
@@ -268,31 +275,6 @@ class _ContentReader(vendor_exchanges.JoinedConversation):
             return
         _set_output(self.answer(call_id, UNANSWERED, at, name=name), found.get("response"))
 
-    def add_grounding(self, holder: dict[str, Any], at: str) -> None:
-        """Report the hosted search behind an answer: one, whatever the number of its queries."""
-        if not _is_grounded(holder):
-            return
-        found, at = _get(holder, "groundingMetadata"), f"{at}/groundingMetadata"
-        queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
-        chunks = list(records.walk(_get(found, "groundingChunks"), f"{at}/groundingChunks"))
-        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY)
-        call.queries = tuple(query for query in queries if isinstance(query, str))
-        if chunks:
-            call.output = [hit for chunk in chunks if (hit := self._read_chunk(*chunk)) is not None]
-        self.call(call)
-
-    def _read_chunk(self, chunk: dict[str, Any], at: str) -> dict[str, Any] | None:
-        held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
-        if held is None:
-            records.report_keys(self.source, "grounding chunk", chunk, at, "a chunk of web, retrievedContext or maps")
-            return None
-        return {name: held[name] for name in _OF_CHUNK if held.get(name) is not None}
-
-
-def _is_grounded(holder: dict[str, Any]) -> bool:
-    found = _get(holder, "groundingMetadata")
-    return isinstance(found, dict) and any(found.get(key) for key in (*_QUERIES, "groundingChunks", "grounding_chunks"))
-
 
 def _set_output(call: ToolCall, response: Any) -> None:
     """Set the output of a call from its response: what stands under `result` or `output`, or a failure under `error`."""
@@ -303,55 +285,24 @@ def _set_output(call: ToolCall, response: Any) -> None:
             return
         if len(held) == 1 and len(response) == 1:
             response = response[held[0]]
-    if call.tool == _CLI_SEARCH and isinstance(response, str):
-        response = _read_cli_search(response)
+    if call.tool == _CLI_SEARCH:
         call.remedy = _CLI_REMEDY
     if response is not None:
         call.output = response
 
 
-def _read_cli_search(text: str) -> Any:
-    """Return the sources in the text of Gemini CLI's search; unanswered if it has prose only."""
-    if text.startswith(_CLI_NOTHING):
-        return []
-    if not text.startswith(_CLI_HEADING):
-        return text
-    sources = _CLI_SOURCES.search(text)
-    found = [_CLI_SOURCE.fullmatch(line) for line in sources["lines"].splitlines()] if sources else []
-    hits = [{"title": hit["title"], "url": hit["url"]} for hit in found if hit]
-    return hits if hits and len(hits) == len(found) else UNANSWERED
-
-
-# Google's Agent Development Kit
-
-
 def _read_event_rows(source: Source) -> Iterator[Trace]:
-    """Yield a trace a session of a list or of lines of events, as a database keeps them."""
-    sessions: dict[str | None, list[records.Placed]] = {}
-    for row, at in records.read_records(source):
+    """Yield a trace a session of a list or of lines of events of ADK, as a database keeps them."""
+    sessions: dict[str | None, list[tree.Placed]] = {}
+    for row, at in tree.read_records(source):
         with source.handle_errors():
             row = expect_object(row, at)
-            session = expect_id(_get(row, "sessionId"), f"{at}/session_id")
+            session = expect_id(tree.get_either(row, "sessionId"), f"{at}/session_id")
             sessions.setdefault(session, []).append((row, at))
     for session, members in sessions.items():
         with source.handle_errors():
-            reader = _read_events(source, iter(members))
             first, at = members[0]
-            yield reader.trace(at, first, query_id=session, session_id=session)
-
-
-def _read_events(source: Source, events: Iterator[records.Placed]) -> _ContentReader:
-    reader = _ContentReader(source)
-    for event, at in events:
-        author = expect_text(event.get("author"), f"{at}/author")
-        if event.get("partial") is True:
-            continue  # a piece of an answer that comes whole later
-        records.report_unread(source, "an event", event, at, _EVENT_READ)
-        content = parse_if_json(event.get("content"))
-        if content is not None:
-            reader.read(content, f"{at}/content", by_agent=author != "user", grounded=_is_grounded(event))
-        reader.add_grounding(event, at)
-    return reader
+            yield _Contents(source, first).read_events(members).trace(at, query_id=session, session_id=session)
 
 
 # Gemini CLI
@@ -360,7 +311,7 @@ def _read_events(source: Source, events: Iterator[records.Placed]) -> _ContentRe
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
     """Yield the one trace of a session in lines: metadata, then messages and changes to what stands before."""
     record: dict[str, Any] = {}
-    messages: dict[str | None, records.Placed] = {}
+    messages: dict[str, tree.Placed] = {}
     first_at = ""
     with source.handle_errors():
         for value, at in source.documents():
@@ -369,8 +320,8 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             if isinstance(changes := line.get("$set"), dict):
                 record |= changes
                 if "messages" in changes:
-                    held = records.walk(changes["messages"], f"{at}/$set/messages")
-                    messages = {records.require_id(*one, "id", _OF_MESSAGE): one for one in held}
+                    held = tree.walk(changes["messages"], f"{at}/$set/messages")
+                    messages = {tree.require_id(*one, "id", _OF_MESSAGE): one for one in held}
             elif "$rewindTo" in line:
                 ids = list(messages)
                 target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
@@ -378,38 +329,35 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
                     del messages[dropped]
             elif "projectHash" in line:
                 record |= line
-            else:
-                messages[records.require_id(line, at, "id", _OF_MESSAGE)] = (
-                    line,
-                    at,
-                )  # the same id again replaces the message
-        yield _read_cli(source, record, iter(messages.values()), first_at)
+            else:  # the same id again replaces the message
+                messages[tree.require_id(line, at, "id", _OF_MESSAGE)] = (line, at)
+        yield _CliSession(source, record).read_all(messages.values()).finish(first_at)
 
 
-def _read_cli(source: Source, record: dict[str, Any], messages: Iterator[records.Placed], at: str) -> Trace:
-    conversation = Conversation(source)
-    model = None
-    for message, message_at in messages:
+class _CliSession(Conversation):
+    def finish(self, at: str) -> Trace:
+        session = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
+        return self.trace(at, query_id=session, session_id=session)
+
+    def read(self, message: dict[str, Any], at: str) -> None:
         kind = as_word(message.get("type"))
         if kind == "user":
-            conversation.user(records.message_text(message.get("content")))
+            self.user(tree.message_text(message.get("content")))
         elif kind == "gemini":
-            conversation.step(message.get("timestamp"))
-            for call, call_at in records.walk(message.get("toolCalls"), f"{message_at}/toolCalls"):
-                _read_cli_call(conversation.call(records.read_call(call, call_at, arguments="args")), call)
-            model = records.text_or_none(message.get("model")) or model
+            self.step(message.get("timestamp"))
+            for call, call_at in tree.walk(message.get("toolCalls"), f"{at}/toolCalls"):
+                _read_cli_call(self.call(tree.read_call(call, call_at, arguments="args")), call)
+            self.tag = tree.text_or_none(message.get("model")) or self.tag
         elif kind not in _OTHER_MESSAGES:
-            records.report_kind(source, "message", message, "type", message_at, "user, gemini, info, error, warning")
-        records.report_unread(source, "a message", message, message_at, ("content", "toolCalls", "displayContent"))
-    session = expect_id(record.get("sessionId"), f"{at}/sessionId")
-    return conversation.trace(at, record, query_id=session, session_id=session, tag=model)
+            self.report_kind("message", message, "type", at, "user, gemini, info, error, warning")
+        self.report_unread("a message", message, at, ("content", "toolCalls", "displayContent"))
 
 
 def _read_cli_call(made: ToolCall, call: dict[str, Any]) -> None:
     found = call.get("result")
     parts = found if isinstance(found, list) else [found]
-    responses = [_get(part, "functionResponse") for part in parts if isinstance(part, dict)]
-    given = [one.get("response") for one in responses if isinstance(one, dict)]
+    responses = [tree.get_either(part, "functionResponse") for part in tree.objects_in(parts)]
+    given = [one.get("response") for one in tree.objects_in(responses)]
     if given or found:
         _set_output(made, given[0] if given else {"output": found} if isinstance(found, str) else found)
     made.failed = made.failed or call.get("status") in ("error", "cancelled")

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation, add_usages, read_usage
 from goodgain.traces.expected_values import expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace, Usage
 
-_PART_TYPES = records.PLAIN_PARTS | {"data", "tool_use"}
+_PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
 #: Inspect keeps long texts once, in `attachments`, and refers to them by this address.
 _ATTACHMENT = "attachment://"
 #: Content nested deeper is not searched for attachments: the log is hostile.
 _MAX_DEPTH = 20
 _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
@@ -47,7 +47,7 @@ def read(source: Source) -> Iterator[Trace]:
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
-    for log, at in records.read_records(source):
+    for log, at in tree.read_records(source):
         with source.handle_errors():
             yield from _read_log(source, expect_object(log, at), at)
 
@@ -69,7 +69,7 @@ def _read_archive(source: Source) -> Iterator[Trace]:
 
 
 def _read_model(log: dict[str, Any], at: str) -> str | None:
-    return records.text_or_none(expect_object(log.get("eval"), f"{at}/eval").get("model"))
+    return tree.text_or_none(expect_object(log.get("eval"), f"{at}/eval").get("model"))
 
 
 def _read_log(source: Source, log: dict[str, Any], at: str) -> Iterator[Trace]:
@@ -79,19 +79,19 @@ def _read_log(source: Source, log: dict[str, Any], at: str) -> Iterator[Trace]:
     model = _read_model(log, at)
     if not log.get("samples"):
         raise unexpected_value(f"{at}/samples", "samples (was the log written without them?)", log.get("samples"))
-    for sample, sample_at in records.walk(log["samples"], f"{at}/samples"):
+    for sample, sample_at in tree.walk(log["samples"], f"{at}/samples"):
         with source.handle_errors():
             yield _read_sample(source, sample, sample_at, model)
 
 
 def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | None) -> Trace:
-    query_id = records.require_id(sample, at, "id", "the sample's id")
+    query_id = tree.require_id(sample, at, "id", "the sample's id")
     if not isinstance(sample.get("messages"), list):
         raise unexpected_value(f"{at}/messages", "a list of messages", sample.get("messages"))
-    reader = _MessageReader(source, records.object_or_empty(sample.get("attachments")))
-    events = records.objects_in(sample.get("events"))
+    reader = _Messages(source, sample)
+    events = tree.objects_in(sample.get("events"))
     usages = _read_usages(events) if source.costs else {}
-    for message, message_at in records.walk(sample["messages"], f"{at}/messages"):
+    for message, message_at in tree.walk(sample["messages"], f"{at}/messages"):
         if message.get("role") == "assistant":
             reader.spend(usages.get(str(message.get("id"))))
         reader.read(message, message_at)
@@ -101,7 +101,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
         if isinstance(name, str) and source.is_search(name) and not reader.has_call(call_id):
             what = f"tool event {name!r} outside the sample's messages"
             source.not_understood(what, f"{at}/events", "searches in the sample's messages")
-    trace = reader.trace(at, sample, query_id=query_id, tag=model)
+    trace = reader.trace(at, query_id=query_id, tag=model)
     trace.run = expect_id(sample.get("epoch"), f"{at}/epoch") or "1"
     return trace
 
@@ -110,46 +110,40 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
     """Return what each message of the assistant cost, by its id, from the events of the model's calls."""
     found: dict[str, Usage] = {}
     for event in events:
-        output = records.object_or_empty(event.get("output") if event.get("event") == "model" else None)
+        output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)
         choices = output.get("choices")
-        first = records.object_or_empty(choices[0] if isinstance(choices, list) and choices else None)
-        message_id = records.object_or_empty(first.get("message")).get("id")
+        first = tree.object_or_empty(choices[0] if isinstance(choices, list) and choices else None)
+        message_id = tree.object_or_empty(first.get("message")).get("id")
         usage = add_usages(read_usage(output.get("usage")), read_usage({"seconds": output.get("time")}))
         if message_id is not None and usage is not None:
             found.setdefault(str(message_id), usage)
     return found
 
 
-class _MessageReader(Conversation):
+class _Messages(Conversation):
     """Reports messages, with the attachments of their sample in their places."""
 
-    def __init__(self, source: Source, attached: dict[str, Any]) -> None:
-        super().__init__(source)
-        self.attached = attached
-
     def read(self, message: dict[str, Any], at: str) -> None:
-        """Read one message: a turn, a step and its calls, or the answer of a tool."""
         role, content = message.get("role"), self._insert_attachments(message.get("content"))
-        records.report_unread(self.source, "a message", message, at, ("content", "tool_calls", "function"))
+        self.report_unread("a message", message, at, ("content", "tool_calls", "function"))
         if role == "user":
-            self.user(records.message_text(content))
-            records.report_parts(self.source, "a user message", content, f"{at}/content", _PART_TYPES)
+            self.user(tree.message_text(content))
+            self.report_parts("a user message", content, f"{at}/content", _PART_TYPES)
         elif role == "assistant":
             self.step()
-            for call, call_at in records.walk(message.get("tool_calls"), f"{at}/tool_calls"):
-                made = self.call(records.read_call(call, call_at, "function"))
+            for made in self.read_calls(message.get("tool_calls"), f"{at}/tool_calls", "function"):
                 made.arguments = self._insert_attachments(made.arguments)
-            for part, part_at in records.walk_parts(content, f"{at}/content"):
+            for part, part_at in tree.walk_parts(content, f"{at}/content"):
                 self._read_part(part, part_at)
-            records.report_parts(self.source, "an assistant message", content, f"{at}/content", _PART_TYPES)
+            self.report_parts("an assistant message", content, f"{at}/content", _PART_TYPES)
         elif role == "tool":
             self._read_answer(message, content, at)
         elif role != "system":
-            records.report_kind(self.source, "message", message, "role", at, "user, assistant, tool or system")
+            self.report_kind("message", message, "role", at, "user, assistant, tool or system")
 
     def _read_answer(self, message: dict[str, Any], content: Any, at: str) -> None:
-        output = records.expect_output(content, f"{at}/content")
-        for part, part_at in records.walk_parts(content, f"{at}/content"):
+        output = tree.expect_output(content, f"{at}/content")
+        for part, part_at in tree.walk_parts(content, f"{at}/content"):
             expect_text(part.get("type"), f"{part_at}/type")
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = message.get("function") if isinstance(message.get("function"), str) else None
@@ -161,18 +155,19 @@ class _MessageReader(Conversation):
     def _read_part(self, part: dict[str, Any], at: str) -> None:
         """Read a part of an assistant message; `tool_use` is a call that the model's vendor ran."""
         if part.get("type") == "tool_use":
-            call = self.call(records.read_call(part, at))
+            call = self.call(tree.read_call(part, at))
             call.output = UNANSWERED if part.get("result") in (None, "") else part["result"]
             call.failed = part.get("error") not in (None, "")
             call.is_search = part.get("tool_type") == "web_search" or None
             call.remedy = _REMEDY
         elif part.get("type") == "text" and part.get("citations") and self.source.citations:
-            notes = records.walk(part["citations"], f"{at}/citations")
+            notes = tree.walk(part["citations"], f"{at}/citations")
             self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
 
     def _insert_attachments(self, value: Any, depth: int = _MAX_DEPTH) -> Any:
         if isinstance(value, str) and value.startswith(_ATTACHMENT):
-            return self.attached.get(value.removeprefix(_ATTACHMENT), value)
+            attached = tree.object_or_empty(self.record.get("attachments"))
+            return attached.get(value.removeprefix(_ATTACHMENT), value)
         if depth and isinstance(value, list):
             return [self._insert_attachments(member, depth - 1) for member in value]
         if depth and isinstance(value, dict):

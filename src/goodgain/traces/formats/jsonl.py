@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import read_usage
 from goodgain.traces.expected_values import expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -26,7 +26,7 @@ _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1
 _Part = TypeVar("_Part", bound=Struct)
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 class _Search(Struct):
@@ -79,7 +79,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _convert(source: Source, value: Any, kind: type[_Part], at: str) -> _Part:
     """Return a part of a trace, and report fields that it does not have: one may be a misspelt `searches`."""
-    part = records.convert(value, kind, at)
+    part = tree.convert(value, kind, at)
     names = kind.__struct_encode_fields__
     for name in [name for name in value if name not in names]:
         source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
@@ -97,7 +97,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     else:
         turns = [
             _read_turn(source, _convert(source, turn, _Turn, turn_at), turn_at)
-            for turn, turn_at in records.walk(found.turns, f"{at}/turns")
+            for turn, turn_at in tree.walk(found.turns, f"{at}/turns")
         ] or [Turn()]
     for index, turn in enumerate(turns, start=1):
         turn.index = index
@@ -106,13 +106,13 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 def _read_turn(source: Source, turn: _Turn, at: str) -> Turn:
-    steps = [_read_step(source, *step) for step in records.walk(turn.steps, f"{at}/steps")]
+    steps = [_read_step(source, *step) for step in tree.walk(turn.steps, f"{at}/steps")]
     return Turn(turn.user or "", steps, query_id=expect_id(turn.query_id, at))
 
 
 def _read_step(source: Source, value: dict[str, Any], at: str) -> Step:
     step = _convert(source, value, _Step, at)
-    calls = [_read_search(source, *search) for search in records.walk(step.searches, f"{at}/searches")]
+    calls = [_read_search(source, *search) for search in tree.walk(step.searches, f"{at}/searches")]
     return Step([*calls], time=step.time, usage=read_usage(value) if source.costs else None)
 
 
@@ -120,7 +120,7 @@ def _read_search(source: Source, value: dict[str, Any], at: str) -> ToolCall:
     search = _convert(source, value, _Search, at)
     return ToolCall(
         search.tool or "search", at, expect_id(search.call_id, at),
-        output=records.or_unanswered(search.output if search.results is None else search.results),
+        output=tree.or_unanswered(search.output if search.results is None else search.results),
         failed=search.error not in (None, "", False), is_search=True,
         queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)),
         remedy="write its results (a list, empty if it found nothing), its output, or its error",

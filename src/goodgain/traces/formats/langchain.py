@@ -7,11 +7,13 @@ from its content. States of a graph that repeat the messages of earlier states a
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records, vendor_exchanges
-from goodgain.traces.conversations.turns_and_calls import read_lists, read_usage
-from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import read_conversations, read_usage
+from goodgain.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, join_exchanges, place
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace
@@ -19,7 +21,7 @@ from goodgain.traces.model import UNANSWERED, Trace
 #: Types of messages. Others are reported as not understood.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
 #: Types of parts: those of calls repeat what stands in `tool_calls`.
-_PART_TYPES = records.PLAIN_PARTS | {
+_PART_TYPES = tree.PLAIN_PARTS | {
     *("tool_use", "tool_call", "input_json_delta", "reasoning_content", "text-plain", "function_call"),
     *("invalid_tool_call", "tool_call_chunk", "media"),
 }
@@ -35,8 +37,8 @@ _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "config
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of the types human, ai, tool, or constructor objects of langchain.load."""
-    lists = (records.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
-    return any(records.any_object(messages, _is_message) for messages in lists)
+    lists = (tree.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
+    return any(tree.any_object(messages, _is_message) for messages in lists)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -60,7 +62,7 @@ def _read_kind(message: dict[str, Any]) -> str:
 
 def _find_messages(record: Any) -> tuple[Any, str]:
     """Return the messages of a state of a graph and their place in it; None and "" if it has none."""
-    return records.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
+    return tree.find_list(record, *_MESSAGE_PATHS) if isinstance(record, dict) else (None, "")
 
 
 def independent(head: FileHead) -> bool:
@@ -76,21 +78,17 @@ def _are_states(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages; states of a graph that continue earlier ones make one trace with them."""
     if _are_states(source.head):
-        return vendor_exchanges.join_exchanges(source, _MessageReader, _read_state, _message_key, any_order=True)
-    return read_lists(
-        source, _MessageReader, _MESSAGE_PATHS, "a list of messages, or a state of a graph with one",
-        of_list=lambda one: "type" in one or _is_message(one),
-    )  # fmt: skip
+        return join_exchanges(source, _Messages, _read_state, any_order=True)
+    find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected="a list of messages, or a state of a graph with one")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
 
 
-def _read_state(record: Any, at: str) -> vendor_exchanges.Exchange | None:
+def _read_state(record: Any, at: str) -> Exchange | None:
     messages, path = _find_messages(record)
     if messages is None and not (isinstance(record, dict) and ("values" in record or "checkpoint" in record)):
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
-    if not messages:
-        return None  # the graph had not begun
-    # The record itself stands in for the answer: `read_part` takes the query's id from its metadata.
-    return vendor_exchanges.Exchange(messages, f"{at}{path}", [record], at)
+    # Without messages, the graph had not begun.
+    return Exchange(at, place(messages, f"{at}{path}"), [], record, at) if messages else None
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
@@ -102,7 +100,7 @@ def _read_query_id(record: Any, at: str) -> str | None:
         value: Any = record
         for key in path.split("/"):
             value = expect_object(value, f"{at}/{path}").get(key) if value is not None else None
-        if (found := records.find_query_id(value, f"{at}/{path}")) is not None:
+        if (found := tree.find_query_id(value, f"{at}/{path}")) is not None:
             return found
         if value is not None:
             held = expect_object(value, f"{at}/{path}").get("thread_id")
@@ -110,31 +108,28 @@ def _read_query_id(record: Any, at: str) -> str | None:
     return thread
 
 
-def _message_key(message: Any) -> Hashable | None:
-    """Return the id of a message; without ids, no two messages are taken for one."""
-    if not isinstance(message, dict) or _find_messages(message)[1]:
-        return None
-    bodies = (message, message.get("data"), message.get("kwargs"))
-    ids = (records.object_or_empty(body).get("id") for body in bodies)
-    return next((found for found in ids if isinstance(found, str)), id(message))
-
-
-class _MessageReader(vendor_exchanges.JoinedConversation):
+class _Messages(JoinedConversation):
     """Reports messages, each once: checkpoints repeat the messages before them."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
         self._seen: set[str] = set()
 
-    def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
-        for message, at in part.messages:
-            if _find_messages(message)[1]:
-                self.query_id = _read_query_id(message, at) or self.query_id
-            elif not part.resent:
-                self.read(expect_object(message, at), at)
+    @staticmethod
+    def key(message: Any) -> Hashable | None:
+        """Return the id of a message; without ids, no two messages are taken for one."""
+        if not isinstance(message, dict):
+            return None
+        bodies = (message, message.get("data"), message.get("kwargs"))
+        ids = (tree.object_or_empty(body).get("id") for body in bodies)
+        return next((found for found in ids if isinstance(found, str)), id(message))
 
-    def finish(self, at: str, record: Any = None) -> Trace:
-        return self.trace(at, record, query_id=_read_query_id(record, at))
+    def read_exchange(self, exchange: Exchange) -> None:
+        super().read_exchange(exchange)
+        self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
+
+    def finish(self, at: str) -> Trace:
+        return self.trace(at, query_id=_read_query_id(self.record, at))
 
     def read(self, message: dict[str, Any], at: str) -> None:
         """Read a message in any of the three dumps."""
@@ -147,11 +142,11 @@ class _MessageReader(vendor_exchanges.JoinedConversation):
             if message_id in self._seen:
                 return
             self._seen.add(message_id)
-        records.report_unread(self.source, "a message", body, at, _READ)
+        self.report_unread("a message", body, at, _READ)
         speaker = as_word(body.get("role")) if kind == "chat" else kind
         if speaker in ("human", "user"):
-            self.user(records.message_text(body.get("content")))
-            records.report_parts(self.source, "a human message", body.get("content"), f"{at}/content", _PART_TYPES)
+            self.user(tree.message_text(body.get("content")))
+            self.report_parts("a human message", body.get("content"), f"{at}/content", _PART_TYPES)
         elif speaker in ("ai", "assistant"):
             self._spend(body)
             self.step()
@@ -165,28 +160,26 @@ class _MessageReader(vendor_exchanges.JoinedConversation):
 
     def _spend(self, body: dict[str, Any]) -> None:
         """Report the usage of an AI message: LangChain's own, else the one that the vendor gave."""
-        vendors = records.object_or_empty(body.get("response_metadata"))
+        vendors = tree.object_or_empty(body.get("response_metadata"))
         holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
         self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
 
     def _read_calls(self, body: dict[str, Any], at: str) -> None:
-        calls, extra = expect_list(body.get("tool_calls"), f"{at}/tool_calls"), body.get("additional_kwargs")
-        for call, call_at in records.walk(calls, f"{at}/tool_calls"):
-            self.call(records.read_call(call, call_at, arguments="args"))
+        calls, extra = body.get("tool_calls"), body.get("additional_kwargs")
+        self.read_calls(calls, f"{at}/tool_calls", arguments="args")
         if isinstance(extra, dict) and not calls:  # dumps older than tool_calls
-            for call, call_at in records.walk(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
-                self.call(records.read_function_call(call, call_at))
+            for call, call_at in tree.walk(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
+                self.call(tree.read_function_call(call, call_at))
             if isinstance(legacy := extra.get("function_call"), dict):
-                self.call(records.read_call(legacy, f"{at}/additional_kwargs/function_call"))
+                self.call(tree.read_call(legacy, f"{at}/additional_kwargs/function_call"))
         content = body.get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or parts", content)
-        records.report_parts(self.source, "an AI message", content, f"{at}/content", _PART_TYPES)
+        self.report_parts("an AI message", content, f"{at}/content", _PART_TYPES)
 
     def _read_answer(self, body: dict[str, Any], at: str) -> None:
         call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
-        output, artifact = records.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
+        output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
         first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
-        name = body.get("name") if isinstance(body.get("name"), str) else None
-        failed = body.get("status") == "error"
+        name, failed = tree.text_or_none(body.get("name")), body.get("status") == "error"
         self.answer(call_id, first, f"{at}/content", name=name, failed=failed, spare=spare)

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_turns import read_span_traces
-from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, decode
+from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, LANGFUSE_UNTYPED, decode, read_langfuse_kind
 from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 
-#: The types of observations that old versions know: for these the name decides.
-_BY_NAME = {"SPAN", "EVENT"}
 #: Kinds of what a span does itself: one with any of these below it is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
 #: Lists and objects around observations nested deeper are refused, so that reading hostile logs ends.
@@ -44,7 +43,7 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
 def _is_observation(record: dict[str, Any]) -> bool:
     kind = as_word(record.get("type"))
     return (
-        (kind in LANGFUSE_KINDS or kind in _BY_NAME)
+        (kind in LANGFUSE_KINDS or kind in LANGFUSE_UNTYPED)
         and ("traceId" in record or "trace_id" in record)
         and ("parentObservationId" in record or "parent_observation_id" in record)
     )
@@ -55,55 +54,47 @@ def read(source: Source) -> Iterator[Trace]:
     spans: list[Span] = []
     for value, at in source.documents():
         with source.handle_errors():
-            spans += _read_value(source, value, at, {}, len(spans))
+            spans += [*_read_value(source, value, at, {})]
     _demote(spans)
     return read_span_traces(source, spans, _REMEDY)
 
 
-def _read_value(
-    source: Source, value: Any, at: str, trace: dict[str, Any], count: int, depth: int = _MAX_DEPTH
-) -> list[Span]:
+def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], depth: int = _MAX_DEPTH) -> Iterator[Span]:
     if not depth:
         raise unexpected_value(at, f"observations at most {_MAX_DEPTH} deep in lists and objects", value)
     if isinstance(value, list):
-        found: list[Span] = []
         for index, member in enumerate(value):
-            found += _read_value(source, member, f"{at}/{index}", trace, count + len(found), depth - 1)
-        return found
+            yield from _read_value(source, member, f"{at}/{index}", trace, depth - 1)
+        return
     record = expect_object(value, at)
     key = next((key for key in ("traces", "data") if isinstance(record.get(key), list)), "observations")
     if key not in record:
-        return [_read_observation(source, record, at, trace, count)]
+        yield _read_observation(source, record, at, trace)
+        return
     if key == "observations":
         if any(isinstance(one, str) for one in expect_list(record[key], f"{at}/{key}")):
             raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
-        trace = {**record, "sessionId": _get(record, "sessionId", "session_id") or trace.get("sessionId")}
+        trace = {**record, "sessionId": tree.get_either(record, "sessionId") or trace.get("sessionId")}
     else:
         trace = {"sessionId": record.get("id")} if key == "traces" else {}
-    return _read_value(source, record[key] or [], f"{at}/{key}", trace, count, depth - 1)
+    yield from _read_value(source, record[key] or [], f"{at}/{key}", trace, depth - 1)
 
 
-def _get(record: dict[str, Any], camel: str, snake: str) -> Any:
-    return record[camel] if camel in record else record.get(snake)
-
-
-def _read_observation(source: Source, record: dict[str, Any], at: str, trace: dict[str, Any], order: int) -> Span:
+def _read_observation(source: Source, record: dict[str, Any], at: str, trace: dict[str, Any]) -> Span:
     span_id = expect_id(record.get("id"), f"{at}/id")
-    trace_id = expect_id(_get(record, "traceId", "trace_id"), f"{at}/traceId")
-    parent = expect_id(_get(record, "parentObservationId", "parent_observation_id"), f"{at}/parentObservationId")
+    trace_id = expect_id(tree.get_either(record, "traceId"), f"{at}/traceId")
+    parent = expect_id(tree.get_either(record, "parentObservationId"), f"{at}/parentObservationId")
     if span_id is None or trace_id is None:
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
-    name, kind = record.get("name"), as_word(record.get("type"))
-    end = _get(record, "endTime", "end_time")
+    name, kind = tree.text_or_none(record.get("name")) or "", as_word(record.get("type"))
+    end = tree.get_either(record, "endTime")
     span = Span(
-        trace_id, span_id, parent, name if isinstance(name, str) else "", LANGFUSE_KINDS.get(kind, kind),
-        read_nanoseconds(_get(record, "startTime", "start_time"), f"{at}/startTime"),
+        trace_id, span_id, parent, name, read_langfuse_kind(kind, name, source.is_search),
+        read_nanoseconds(tree.get_either(record, "startTime"), f"{at}/startTime"),
         read_nanoseconds(end, f"{at}/endTime") if end else 0,
-        order, _read_attributes(record, trace, by_name=kind in _BY_NAME), record.get("level") == "ERROR", at,
+        _read_attributes(record, trace, by_name=kind in LANGFUSE_UNTYPED), record.get("level") == "ERROR", at,
     )  # fmt: skip
-    if kind in _BY_NAME:
-        span.kind = "TOOL" if source.is_search(span.name) else "CHAIN"
-    elif kind not in LANGFUSE_KINDS:
+    if kind not in LANGFUSE_KINDS and kind not in LANGFUSE_UNTYPED:
         span.unknown = f"observation of type {kind!r}"
     return span
 
@@ -113,7 +104,7 @@ def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: 
     for held in (trace.get("metadata"), record.get("metadata")):
         found = decode(held)
         metadata |= found if isinstance(found, dict) else {}
-    session = _get(trace, "sessionId", "session_id") or _get(record, "sessionId", "session_id")
+    session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
     return {"metadata": metadata, "session.id": session, "goodgain.by_name": by_name, **given}
 

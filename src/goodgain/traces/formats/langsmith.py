@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode, find_session
 from goodgain.traces.conversations.spans import Span, read_nanoseconds
@@ -42,7 +42,7 @@ _MAX_DEPTH = 200
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are runs: a `run_type`, with `trace_id` or `dotted_order`."""
-    return any(_is_run(record) or records.any_object(record.get("runs"), _is_run) for record in head.objects)
+    return any(_is_run(record) or tree.any_object(record.get("runs"), _is_run) for record in head.objects)
 
 
 def _is_run(record: dict[str, Any]) -> bool:
@@ -51,18 +51,18 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a thread; a root run without a thread is one by itself."""
-    runs: dict[str, records.Placed] = {}
+    runs: dict[str, tree.Placed] = {}
     for value, at in source.documents():
         with source.handle_errors():
             _collect(value, at, None, runs)
     spans = []
-    for order, (run_id, (run, at)) in enumerate(runs.items()):
+    for run_id, (run, at) in runs.items():
         with source.handle_errors():
-            spans.append(_read_run(run_id, run, at, order))
+            spans.append(_read_run(run_id, run, at))
     return read_span_traces(source, spans, _REMEDY)
 
 
-def _collect(value: Any, at: str, parent: str | None, runs: dict[str, records.Placed], depth: int = _MAX_DEPTH) -> None:
+def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Placed], depth: int = _MAX_DEPTH) -> None:
     """Add the runs in a value and below them; two records of a run (its start, its end) are one."""
     if not depth:
         raise unexpected_value(at, f"runs nested at most {_MAX_DEPTH} deep", value)
@@ -74,7 +74,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, records.Pl
     if "run_type" not in run and isinstance(run.get("runs"), list):
         _collect(run["runs"], f"{at}/runs", parent, runs, depth - 1)
         return
-    run_id = records.require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
+    run_id = tree.require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
     earlier, first_at = runs.get(run_id, ({}, at))
     merged = {**earlier, **{key: one for key, one in run.items() if one is not None or key not in earlier}}
     if parent is not None and not merged.get("parent_run_id"):
@@ -83,7 +83,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, records.Pl
     _collect(expect_list(run.get("child_runs"), f"{at}/child_runs"), f"{at}/child_runs", run_id, runs, depth - 1)
 
 
-def _read_run(run_id: str, run: dict[str, Any], at: str, order: int) -> Span:
+def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     kind = expect_text(run.get("run_type"), f"{at}/run_type")
     name, dotted = run.get("name"), as_word(run.get("dotted_order"))
     root = _ROOT.match(dotted)
@@ -92,12 +92,12 @@ def _read_run(run_id: str, run: dict[str, Any], at: str, order: int) -> Span:
     span = Span(
         trace_id, run_id, parent, name if isinstance(name, str) else "", _KINDS.get(kind, kind), _read_start(run, dotted, at),
         read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0,
-        order, {}, run.get("error") not in (None, ""), at,
+        {}, run.get("error") not in (None, ""), at,
     )  # fmt: skip
     if kind not in _KINDS:
         span.unknown = f"run of type {kind!r}"
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
-    metadata = records.object_or_empty(extra).get("metadata")
+    metadata = tree.object_or_empty(extra).get("metadata")
     span.attributes = {"metadata": metadata, "session.id": find_session(metadata)}
     if inputs:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
@@ -126,7 +126,7 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
             todo += value
         elif isinstance(value, dict):
             if isinstance(value.get("tool_calls"), list):
-                found += map(_read_tool_call, records.objects_in(value["tool_calls"]))
+                found += map(_read_tool_call, tree.objects_in(value["tool_calls"]))
             else:
                 todo += [value[key] for key in _ANSWER_KEYS if key in value]
     return found

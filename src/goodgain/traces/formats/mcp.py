@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -23,7 +23,12 @@ _WRAPPERS = ("message", "msg", "payload", "data", "body")
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of JSON-RPC with a method, parameters or a result of MCP."""
-    return any(_is_of_mcp(message) for record in head.objects if (message := _find_message(record)) is not None)
+    messages = filter(None, map(_find_message, head.objects))
+    return any(
+        as_word(message.get("method")).startswith(("initialize", "tools/", "notifications/"))
+        or isinstance(tree.object_or_empty(message.get("result")).get("content"), list)
+        for message in messages
+    )
 
 
 def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
@@ -31,54 +36,47 @@ def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
     return next((one for one in held if isinstance(one, dict) and one.get("jsonrpc") == "2.0"), None)
 
 
-def _is_of_mcp(message: dict[str, Any]) -> bool:
-    method, result = as_word(message.get("method")), message.get("result")
-    return method == "initialize" or method.startswith(("tools/", "notifications/")) or (
-        isinstance(result, dict) and isinstance(result.get("content"), list)
-    )  # fmt: skip
-
-
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace, the file."""
     with source.handle_errors():
-        yield _read_messages(source)
+        records = list(tree.read_records(source))
+        yield _Messages(source).read_all(records).trace(records[0][1] if records else f"{source.path}, at ")
 
 
-def _read_messages(source: Source) -> Trace:
-    conversation = Conversation(source)
-    messages: list[dict[str, Any]] = []
-    first: str | None = None
-    waiting: dict[str, ToolCall] = {}
-    others: set[str] = set()
-    answered = True
-    for value, at in records.read_records(source):
-        first = first or at
-        record = expect_object(value, at)
+class _Messages(Conversation):
+    """Reports requests and their answers; the record of the trace is the list of all messages."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, [])
+        self._waiting: dict[str, ToolCall] = {}
+        self._others: set[str] = set()
+        self._answered = True
+
+    def read(self, record: dict[str, Any], at: str) -> None:
         message = _find_message(record)
         if message is None:
-            source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
-            continue
-        messages.append(record)
+            self.source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
+            return
+        self.record.append(record)
         key, method = _read_key(message, at), message.get("method")
         if method == "tools/call":
             if not key:
                 raise unexpected_value(f"{at}/id", "the id of a request", message.get("id"))
-            if answered:
-                conversation.step()
-            answered = False
+            if self._answered:
+                self.step()
+            self._answered = False
             params = expect_object(message.get("params"), f"{at}/params")
-            name = expect_text(params.get("name"), f"{at}/params/name")
-            waiting[key] = conversation.call(ToolCall(name, at, None, params.get("arguments")))
+            self._waiting[key] = made = self.call(tree.read_call(params, f"{at}/params"))
+            made.at, made.call_id = at, None
         elif method is not None:
             expect_text(method, f"{at}/method")
-            others.add(key)
-        elif key in waiting:
-            _set_answer(waiting.pop(key), message, at)
-            answered = True
-        elif not key or key not in others:
+            self._others.add(key)
+        elif key in self._waiting:
+            _set_answer(self._waiting.pop(key), message, at)
+            self._answered = True
+        elif not key or key not in self._others:
             expected = "a request of the same id before it"
-            source.not_understood("answer to a request that is not in the log", at, expected)
-    return conversation.trace(first or f"{source.path}, at ", messages)
+            self.source.not_understood("answer to a request that is not in the log", at, expected)
 
 
 def _read_key(message: dict[str, Any], at: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode
 from goodgain.traces.conversations.spans import Span, read_each, read_spans
@@ -24,20 +24,18 @@ _REMEDY = "let the traced function return what it found: the span has no mlflow.
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are objects with `info` and `data.spans`."""
-    return any(map(_is_trace, head.objects))
-
-
-def _is_trace(record: dict[str, Any]) -> bool:
-    data = record.get("data")
-    return isinstance(record.get("info"), dict) and isinstance(data, dict) and "spans" in data
+    return any(
+        isinstance(record.get("info"), dict) and "spans" in tree.object_or_empty(record.get("data"))
+        for record in head.objects
+    )
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a session; a trace without a session is one by itself."""
-    return read_span_traces(source, read_each(source, records.read_records(source), _read_trace), _REMEDY)
+    return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
 
 
-def _read_trace(value: Any, at: str, count: int) -> Iterator[Span]:
+def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     record = expect_object(decode(value), at)
     info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
     if not isinstance(data.get("spans"), list):
@@ -48,7 +46,7 @@ def _read_trace(value: Any, at: str, count: int) -> Iterator[Span]:
         if isinstance(found, list):  # as the REST API writes them
             found = {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
         metadata |= found if isinstance(found, dict) else {}
-    for span in read_spans(data["spans"], f"{at}/data/spans", count):
+    for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"
         for name, given in (("metadata", metadata), ("session.id", metadata.get(_SESSION))):

@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import compression
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
 from goodgain.traces.formats.openai_responses import ItemReader, is_item
 from goodgain.traces.input.file_head import FileHead
@@ -41,17 +40,16 @@ def read(source: Source) -> Iterator[Trace]:
         return
     for value, at in source.documents():
         with source.handle_errors():
-            yield _read_items(source, list(records.walk(expect_list(value, at), at)), at)
+            yield _read_items(source, list(tree.walk(expect_list(value, at), at)), at)
 
 
-def _read_items(source: Source, items: list[tuple[Any, str]], at: str, session: str | None = None) -> Trace:
-    reader = ItemReader(source)
-    reader.read_all(items)
-    return reader.trace(at, [item for item, _ in items], query_id=session, session_id=session)
+def _read_items(source: Source, items: list[tree.Placed], at: str, session: str | None = None) -> Trace:
+    reader = ItemReader(source, [item for item, _ in items]).read_all(items)
+    return reader.trace(at, query_id=session, session_id=session)
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
-    sessions: dict[str | None, list[tuple[Any, str]]] = {}
+    sessions: dict[str | None, list[tree.Placed]] = {}
     try:
         with closing(_open(source.path)) as database:
             table = _find_table(database, source.path)

@@ -7,12 +7,11 @@ An assistant message is a step, a user message a turn. Also read: `function_call
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
-from functools import partial
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from goodgain.traces.conversations import records, vendor_exchanges
-from goodgain.traces.conversations.turns_and_calls import count_hosted_searches
+from goodgain.traces.conversations import tree, vendor_exchanges
+from goodgain.traces.conversations.turns_and_calls import read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_optional_text, expect_text
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -28,7 +27,7 @@ _OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 #: Haystack's parts have no type: each is an object with one of these keys.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
-_PARTS = (records.PLAIN_PARTS, _HAYSTACK_PARTS)
+_PARTS = (tree.PLAIN_PARTS, _HAYSTACK_PARTS)
 _CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
 _READ = _CALL_FIELDS | {"content"}
 #: Special tokens with which some models search in the text of their messages.
@@ -46,7 +45,7 @@ def sniff(head: FileHead) -> bool:
     from goodgain.traces.formats.tagged_text import sniff as is_tagged
 
     if vendor_exchanges.are_exchanges(head):
-        return any(vendor_exchanges.split_exchange(record, "", "messages", "choices") for record in head.objects)
+        return _Messages.claims(head)
     return any(map(_is_chat, head.conversations)) and not is_tagged(head)
 
 
@@ -55,7 +54,7 @@ def _is_chat(record: Any) -> bool:
         return False
     if isinstance(record, dict) and record.get("object") == "chat.completion" and "choices" in record:
         return True
-    return records.has_messages(record, _is_message) and not records.has_messages(record, _is_of_other_format)
+    return tree.has_messages(record, _is_message) and not tree.has_messages(record, _is_of_other_format)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -63,101 +62,93 @@ def _is_message(message: dict[str, Any]) -> bool:
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
-    return (
-        isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or records.any_object(content, _is_known_part)
-    )
+    return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or tree.any_object(content, _is_known_part)
 
 
 def _is_known_part(part: dict[str, Any]) -> bool:
-    return as_word(part["type"]) in records.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
+    return as_word(part["type"]) in tree.PLAIN_PARTS if "type" in part else not _HAYSTACK_PARTS.isdisjoint(part)
 
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:
-    return (
-        message.get("type") not in (None, "message")
-        or not _OTHER_KEYS.isdisjoint(message)
-        or records.any_object(
-            message.get("content"),
-            lambda part: as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part),
-        )
+    if message.get("type") not in (None, "message") or not _OTHER_KEYS.isdisjoint(message):
+        return True
+    return tree.any_object(
+        message.get("content"),
+        lambda part: as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part),
     )
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages, or one a conversation of recorded exchanges."""
     if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(
-            source, _Messages, _read_exchange, _message_key, endpoint_field="messages"
-        )
-    return source.traces(partial(_read_trace, source), is_one=records.is_message_list)
+        return vendor_exchanges.join_exchanges(source, _Messages)
+    return read_conversations(source, _Messages, _find_messages)
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    record = records.object_or_empty(value)
-    if "choices" in record and "messages" not in record:
-        messages, messages_at = [_get_answer(record, at)], f"{at}/choices"
-    else:
-        messages, messages_at = records.find_messages(value, at)
-    reader = _Messages(source)
-    reader.model = record.get("model")
-    reader.read_all(records.walk(messages, messages_at))
-    reader.add_unlogged_searches(record, 0, at)
-    return reader.trace(at, value, query_id=records.find_record_id(record), tag=reader.model)
-
-
-def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
-    found = vendor_exchanges.split_exchange(record, at, "messages", "choices")
-    if found is not None:
-        found.answer = [_get_answer(found.response, found.response_at)]
-    return found
-
-
-def _get_answer(answer: dict[str, Any], at: str) -> dict[str, Any]:
-    first = next(records.walk(answer["choices"], f"{at}/choices"), ({}, ""))[0]
-    return expect_object(first.get("message"), f"{at}/choices/0/message")
+def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+    if isinstance(value, dict) and "choices" in value and "messages" not in value:
+        return _Messages.find_answer(value, at)
+    return tree.find_messages(value, at)
 
 
 class _Messages(vendor_exchanges.JoinedConversation):
     """Reports messages; `model` is named by the object around them, and `hosted` counts the vendor's searches so far."""
 
-    model: Any = None
-    hosted = 0
+    asked, answered = "messages", "choices"
 
-    def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
-        if part.resent:
-            return
-        shown, self.model = self.hosted, part.response.get("model")
-        self.tag = self.tag or records.text_or_none(self.model)
-        self.spend(part.response.get("usage"))
-        self.read_all(part.messages)
-        records.report_unread(self.source, "a response", part.response, part.response_at, ("choices",))
-        self.add_unlogged_searches(part.response, shown, part.response_at)
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
+        self.model = tree.object_or_empty(record).get("model")
+        self.hosted = 0
+
+    @classmethod
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
+        first = next(tree.walk(response["choices"], f"{at}/choices"), ({}, ""))[0]
+        return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
+
+    @staticmethod
+    def key(message: Any) -> Hashable | None:
+        """Return role, ids of calls, and text."""
+        if not isinstance(message, dict):
+            return None
+        ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
+        text = tree.message_text(message.get("content")).strip()
+        if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
+            return None
+        return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
+
+    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+        self.model = None
+        self.read_all(exchange.messages[exchange.known :])
+        shown, self.model = self.hosted, exchange.response.get("model")
+        self.tag = self.tag or tree.text_or_none(self.model)
+        self.spend(exchange.response.get("usage"))
+        self.read_all(exchange.answer)
+        self.report_unread("a response", exchange.response, exchange.response_at, ("choices",))
+        self._add_unlogged_searches(exchange.response, shown, exchange.response_at)
+
+    def finish(self, at: str) -> Trace:
+        self._add_unlogged_searches(tree.object_or_empty(self.record), 0, at)
+        return self.trace(at, query_id=tree.find_record_id(self.record), tag=self.tag or self.model)
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        role, source = message.get("role"), self.source
-        records.report_unread(source, "a message", message, at, _READ)
-        if role == "tool":
-            content, call_id = message.get("content"), message.get("tool_call_id")
-            # Nearly all answers are of this kind; the function for the others makes places for their errors.
-            if type(content) is str and type(call_id) is str and self.has_call(call_id):
-                self.answer(call_id, content, at)
-            else:
-                self._read_answer(message, at)
+        role = message.get("role")
+        self.report_unread("a message", message, at, _READ)
+        if role in ("tool", "function"):
+            self._read_answer(message, at)
         elif role == "assistant":
             self.spend(message.get("usage"))
             self.step()
             self._read_calls(message, at)
-        elif role == "function":
-            self._read_answer(message, at)
         elif role == "user":
-            self.user(records.message_text(message.get("content")))
-            records.report_parts(source, "a user message", message.get("content"), f"{at}/content", *_PARTS)
+            self.user(tree.message_text(message.get("content")))
+            self.report_parts("a user message", message.get("content"), f"{at}/content", *_PARTS)
         elif role not in ("system", "developer"):
-            records.report_kind(source, "message", message, "role", at, ", ".join(sorted(_ROLES)))
+            self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
         content = message.get("content")
-        parts = list(records.walk_parts(content, f"{at}/content"))
+        parts = list(tree.walk_parts(content, f"{at}/content"))
         if any("tool_call_result" in part for part, _ in parts):
             for part, part_at in parts:
                 if part.get("tool_call_result") is not None:
@@ -165,7 +156,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if message["role"] == "function" else None
-        output = records.expect_output(content, f"{at}/content")
+        output = tree.expect_output(content, f"{at}/content")
         if call_id is not None and not self.has_call(call_id):
             expected = f"the answer to a call made before (no call has the id {call_id!r})"
             self.source.not_understood("answer without a call", at, expected)
@@ -177,22 +168,22 @@ class _Messages(vendor_exchanges.JoinedConversation):
         origin = expect_object(result.get("origin"), f"{at}/origin")
         call_id = expect_id(origin.get("id"), f"{at}/origin/id")
         name = expect_optional_text(origin.get("tool_name"), f"{at}/origin/tool_name")
-        output, failed = records.or_unanswered(result.get("result")), result.get("error") is True
+        output, failed = tree.or_unanswered(result.get("result")), result.get("error") is True
         self.answer(call_id, output, at, name=name, failed=failed)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content = self.hosted, message.get("content")
-        for call, call_at in records.walk(message.get("tool_calls"), f"{at}/tool_calls"):
-            self.call(_read_call(call, call_at))
+        for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
+            self.call(tree.read_function_call(call, call_at))
         if (legacy := message.get("function_call")) is not None:
-            made = records.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
+            made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
             made.call_id = None
             self.call(made)
-        for part, part_at in records.walk_parts(content, f"{at}/content"):
+        for part, part_at in tree.walk_parts(content, f"{at}/content"):
             if isinstance(part.get("tool_call"), dict):
-                self.call(records.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
-        records.report_parts(self.source, "an assistant message", content, f"{at}/content", *_PARTS)
-        records.expect_output(content, f"{at}/content")
+                self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
+        self.report_parts("an assistant message", content, f"{at}/content", *_PARTS)
+        tree.expect_output(content, f"{at}/content")
         if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
             self.source.not_understood(f"the tag {tag.group()}", f"{at}/content", "calls in tool_calls")
         for tool, tool_at in _unite_copies(message.get("executed_tools"), f"{at}/executed_tools"):
@@ -200,58 +191,31 @@ class _Messages(vendor_exchanges.JoinedConversation):
             self.call(_read_executed_tool(tool, tool_at))
         if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
             self._read_citations(message["annotations"], f"{at}/annotations", message.get("model") or self.model)
-        self.add_unlogged_searches(message, shown, at)
+        self._add_unlogged_searches(message, shown, at)
 
     def _read_citations(self, annotations: Any, at: str, model: Any) -> None:
         """Add the search behind an answer with citations, or by a model that always searches, as the log lacks it."""
-        urls = [
-            note["url_citation"]
-            for note, _ in records.walk(annotations, at)
-            if isinstance(note.get("url_citation"), dict)
-        ]
-        searched = annotations is not None and any(part in as_word(model) for part in _SEARCHING_MODELS)
-        if urls or searched:
-            unique = {str(citation.get("url")): citation for citation in urls}
-            found = list(unique.values()) if self.source.citations and urls else UNANSWERED
+        cited = [note.get("url_citation") for note, _ in tree.walk(annotations, at)]
+        unique = {str(citation.get("url")): citation for citation in tree.objects_in(cited)}
+        searches = annotations is not None and any(part in as_word(model) for part in _SEARCHING_MODELS)
+        if unique or searches:
+            found = list(unique.values()) if self.source.citations and unique else UNANSWERED
             self.hosted += 1
             self.call(ToolCall("web_search", at, output=found, is_search=True, remedy=_REMEDY))
 
-    def add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
-        """Add the vendor's searches that a usage counts, if none was shown since, as calls without recorded results."""
-        for _ in range(0 if self.hosted > shown else count_hosted_searches(holder.get("usage"))):
-            self.hosted += 1
-            self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=_REMEDY))
-
-
-def _message_key(message: Any) -> Hashable | None:
-    """Return what two copies of a message share: role, ids of calls, text."""
-    if not isinstance(message, dict):
-        return None
-    ids = tuple(str(call.get("id")) for call in records.objects_in(message.get("tool_calls")))
-    text = records.message_text(message.get("content")).strip()
-    if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
-        return None
-    return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
-
-
-def _read_call(call: dict[str, Any], at: str) -> ToolCall:
-    plain, call_id = call.get("function"), call.get("id")
-    if type(plain) is dict and type(call_id) is str and call_id and type(name := plain.get("name")) is str:
-        return ToolCall(name, at, call_id, plain.get("arguments"))
-    if "custom" not in call or "function" in call:
-        return records.read_function_call(call, at)
-    made = records.read_call(expect_object(call["custom"], f"{at}/custom"), f"{at}/custom", arguments="input")
-    made.call_id, made.at = expect_id(call_id, f"{at}/id"), at
-    return made
+    def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
+        """Add the vendor's searches that a usage counts, if none was shown since."""
+        if self.hosted == shown:
+            self.hosted += self.add_counted_searches(holder.get("usage"), at, _REMEDY)
 
 
 # Groq's agents: a tool that was run has a type, `search` for a search, and its results beside the text the model saw
 
 
-def _unite_copies(tools: Any, at: str) -> list[records.Placed]:
+def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
     """Return the tools, each once: in a stream each comes twice, the first time before it has found anything."""
-    found: dict[tuple[Any, ...], records.Placed] = {}
-    for place, (member, tool_at) in enumerate(records.walk(tools, at)):
+    found: dict[tuple[Any, ...], tree.Placed] = {}
+    for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}
         results, index = tool.get("search_results"), tool.get("index")
         if "output" not in tool and isinstance(results, dict) and not results.get("results"):
@@ -265,7 +229,7 @@ def _unite_copies(tools: Any, at: str) -> list[records.Placed]:
 
 
 def _read_executed_tool(tool: dict[str, Any], at: str) -> ToolCall:
-    found, output = (records.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
+    found, output = (tree.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
     name = expect_text(tool.get("type"), f"{at}/type")
     first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
     return ToolCall(name, at, arguments=tool.get("arguments"), output=first, spare=spare)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Self
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import records, vendor_exchanges
+from goodgain.traces.conversations import tree, vendor_exchanges
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -27,8 +27,10 @@ _OTHER_CALLS = {
     *("shell_call", "apply_patch_call", "mcp_list_tools", "mcp_approval_request"),
 }
 _OTHER_ACTIONS = {"open_page", "find", "find_in_page"}
+_ROLES = ("user", "assistant", "system", "developer")
 #: Types of items without a search or a result.
 _OTHER_TYPES = {
+    "reasoning",
     *("computer_call_output", "local_shell_call_output", "shell_call_output", "apply_patch_call_output"),
     *("tool_search_output", "mcp_approval_response", "item_reference", "compaction", "additional_tools"),
     *("compaction_trigger", "program", "program_output", "configuration_update"),
@@ -52,7 +54,7 @@ _WEB_RUN_REMEDY = "Codex encrypts what its web tool returns"
 def sniff(head: FileHead) -> bool:
     """Return whether there is a response, items of one, or exchanges with `input` and `output`."""
     if vendor_exchanges.are_exchanges(head):
-        return any(vendor_exchanges.split_exchange(record, "", "input", "output") for record in head.objects)
+        return ItemReader.claims(head)
     if head.lines_are_messages or any("record_type" in record for record in head.objects):
         return False  # items of the Agents SDK, or an early rollout of Codex
     return any(map(_is_response, head.objects))
@@ -60,13 +62,13 @@ def sniff(head: FileHead) -> bool:
 
 def _is_response(record: dict[str, Any]) -> bool:
     own = record.get("object") == "response" or as_word(record.get("type")) in _OWN_TYPES
-    return own or any(records.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+    return own or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
 
 
 def is_item(item: dict[str, Any]) -> bool:
     """Return whether an object is an item of a kind that only this format has."""
     content = item.get("content") if item.get("type") == "message" else None
-    return as_word(item.get("type")) in _OWN_TYPES or records.any_object(
+    return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
         content, lambda part: part.get("type") in ("output_text", "input_text")
     )
 
@@ -77,17 +79,17 @@ def independent(head: FileHead) -> bool:
 
 
 def _are_chained_responses(head: FileHead) -> bool:
-    return records.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
+    return tree.any_object(head.records, lambda record: bool(record.get("previous_response_id")))
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a response or list of items; exchanges and chained responses are joined to conversations."""
     if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(source, ItemReader, _read_exchange, _item_key, endpoint_field="input")
+        return vendor_exchanges.join_exchanges(source, ItemReader)
     if _are_chained_responses(source.head):
-        return vendor_exchanges.join_exchanges(source, ItemReader, _read_response, _item_key)
+        return vendor_exchanges.join_exchanges(source, ItemReader, _read_stored_response)
     return source.traces(
-        partial(_read_trace, source), is_one=lambda value: not value or records.any_object(value, _is_message_or_item)
+        partial(_read_trace, source), is_one=lambda value: not value or tree.any_object(value, _is_message_or_item)
     )
 
 
@@ -97,7 +99,7 @@ def _is_message_or_item(item: dict[str, Any]) -> bool:
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     """Read a trace from a list of items, from a response, or from an object with `input` and `output`."""
-    reader = ItemReader(source)
+    reader = ItemReader(source, value)
     lists = [("", value)] if isinstance(value, list) else []
     if isinstance(value, dict):
         lists = [(f"/{key}", value[key]) for key in ("input", "items", "messages", "output") if key in value]
@@ -108,9 +110,8 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
             reader.spend(value.get("usage"))
         if items is None and path != "/input":
             raise unexpected_value(f"{at}{path}", "a list of items", items)
-        found = _get_input(items) if path == "/input" else items
-        reader.read_all(records.walk(found, f"{at}{path}"))
-    return reader.trace(at, value)
+        reader.read_all(tree.walk(_get_input(items) if path == "/input" else items, f"{at}{path}"))
+    return reader.trace(at)
 
 
 def _get_input(items: Any) -> Any:
@@ -118,39 +119,21 @@ def _get_input(items: Any) -> Any:
     return [{"role": "user", "content": items}] if isinstance(items, str) else items
 
 
-def _read_exchange(record: Any, at: str) -> vendor_exchanges.Exchange | None:
-    found = vendor_exchanges.split_exchange(record, at, "input", "output")
-    return None if found is None else _add_ids(found, f"{at}/request")
-
-
-def _read_response(record: Any, at: str) -> vendor_exchanges.Exchange | None:
-    """Read a stored response as an exchange: its output, and its input if it has one."""
+def _read_stored_response(record: Any, at: str) -> vendor_exchanges.Exchange:
+    """Return a stored response as an exchange: its output, and its input if it has one."""
     response = expect_object(record, at)
-    found = vendor_exchanges.Exchange(
-        response.get("input"), f"{at}/input", response.get("output"), f"{at}/output",
-        request=response, response=response, response_at=at,
+    return _make_exchange(response, response, at, at)
+
+
+def _make_exchange(
+    request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
+) -> vendor_exchanges.Exchange:
+    return vendor_exchanges.Exchange(
+        at, vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input"),
+        vendor_exchanges.place(response.get("output"), f"{response_at}/output"), response, response_at,
+        id=expect_id(response.get("id"), f"{response_at}/id"),
+        previous=expect_id(request.get("previous_response_id"), f"{at}/previous_response_id"),
     )  # fmt: skip
-    return _add_ids(found, at)
-
-
-def _add_ids(found: vendor_exchanges.Exchange, at: str) -> vendor_exchanges.Exchange:
-    found.messages = _get_input(found.messages)
-    found.previous = expect_id(found.request.get("previous_response_id"), f"{at}/previous_response_id")
-    found.id = expect_id(found.response.get("id"), f"{found.response_at}/id")
-    return found
-
-
-def _item_key(item: Any) -> Hashable | None:
-    """Return what two copies of an item share; None for thoughts and hosted calls, which need not be sent again."""
-    if not isinstance(item, dict):
-        return None
-    kind = as_word(item.get("type"), "message")
-    if kind == "message":
-        text = records.message_text(item.get("content")).strip()
-        return (str(item.get("role")), text) if text or item.get("role") == "user" else None
-    if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS:
-        return (kind, str(item.get("call_id")))
-    return None
 
 
 class ItemReader(vendor_exchanges.JoinedConversation):
@@ -159,100 +142,108 @@ class ItemReader(vendor_exchanges.JoinedConversation):
     `web_remedy`: what would have recorded the results of a hosted web search, for programs without the API's options.
     """
 
-    def __init__(self, source: Source, *, web_remedy: str = _WEB_REMEDY) -> None:
-        super().__init__(source)
-        self.web_remedy = web_remedy
-        self._new_step = True
-        self._by_reasoning = self._stepped = self._client_step = False
+    asked, answered = "input", "output"
+    web_remedy = _WEB_REMEDY
 
-    def read_part(self, part: vendor_exchanges.ConversationPart) -> None:
+    @classmethod
+    def make_exchange(cls, record: Any, at: str) -> vendor_exchanges.Exchange | None:
+        """Return a recorded exchange, with the ids that join it to others."""
+        found = cls.split(record)
+        return None if found is None else _make_exchange(*found, f"{at}/request", f"{at}/response")
+
+    @staticmethod
+    def key(item: Any) -> Hashable | None:
+        """Return kind, role and text or id of an item; None for thoughts and hosted calls, which need not be sent again."""
+        if not isinstance(item, dict):
+            return None
+        kind = as_word(item.get("type"), "message")
+        if kind == "message":
+            text = tree.message_text(item.get("content")).strip()
+            return (str(item.get("role")), text) if text or item.get("role") == "user" else None
+        return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
+
+    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
         """Read the items of an exchange: of those that are sent again, what the first copy lacks."""
-        if not part.resent:
-            self.spend(part.response.get("usage"))
-        self.read_all(part.messages, resent=part.resent)
+        for item, at in exchange.messages[: exchange.known]:
+            kind = as_word(expect_object(item, at).get("type"), "message")
+            if kind == "message":
+                _check_role(item, at)
+            elif kind not in _CLIENT_ANSWERS and (call := self._read_call(kind, item, at)) is not None:
+                self.merge_copy(call)
+        self.read_all(exchange.messages[exchange.known :])
+        self.spend(exchange.response.get("usage"))
+        self.read_all(exchange.answer)
 
-    def read_all(self, items: Iterable[tuple[Any, str]], *, resent: bool = False) -> Self:
+    def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
         """Read items in order. The items between two that the client sends are one response."""
-        response: list[records.Placed] = []
+        response: list[tree.Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
             if kind in _CLIENT_ANSWERS or (kind == "message" and item.get("role") in ("user", "system", "developer")):
-                self._read_response(response, resent=resent)
+                self._read_response(response)
                 response = []
-                if not resent:
-                    self._read_client_item(kind, item, at)
+                self._read_client_item(kind, item, at)
             else:
                 response.append((item, at))
-        self._read_response(response, resent=resent)
+        self._read_response(response)
         return self
 
     def _read_client_item(self, kind: str, item: dict[str, Any], at: str) -> None:
         if kind in _CLIENT_ANSWERS:
             call_id = expect_id(item.get("call_id"), f"{at}/call_id")
-            output = records.expect_output(item.get("output"), f"{at}/output")
-            if records.any_object(output, lambda part: part.get("type") == "encrypted_content"):
+            output = tree.expect_output(item.get("output"), f"{at}/output")
+            if tree.any_object(output, lambda part: part.get("type") == "encrypted_content"):
                 output = UNANSWERED
             call = self.answer(call_id, output, f"{at}/output")
             if call.tool == _WEB_RUN and call.output is not UNANSWERED:
                 call.output = _read_web_run_output(output)
         elif item.get("role") == "user":
-            self.user(records.message_text(item.get("content")))
+            self.user(tree.message_text(item.get("content")))
             self._check_message(item, at)
 
-    def _read_response(self, items: list[records.Placed], *, resent: bool) -> None:
-        if not items:
-            return
-        self._by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
-        self._new_step = True
-        self._stepped = self._client_step = False
+    def _read_response(self, items: list[tree.Placed]) -> None:
+        by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
+        new_step, stepped, client_step = True, False, False
         waiting: list[ToolCall] = []
         for item, at in items:
             kind = as_word(item.get("type"), "message")
+            client = kind in _CLIENT_CALLS
             if kind in ("reasoning", "message"):
-                self._new_step = True
+                new_step = True
                 if kind == "message":
-                    self._read_message(item, at, waiting, resent=resent)
-            elif (call := self._read_call(kind, item, at)) is not None:
-                self._add_call(call, client=kind in _CLIENT_CALLS, resent=resent)
-                if call.is_search and call.output is UNANSWERED:
-                    waiting.append(call)
-            elif kind not in _OTHER_TYPES:
-                records.report_kind(self.source, "item", item, "type", at, "an item such as message, function_call")
-        if not self._stepped and not resent:
+                    self._read_message(item, at, waiting)
+                continue
+            if (call := self._read_call(kind, item, at)) is None:
+                continue
+            if call.is_search and call.output is UNANSWERED:
+                waiting.append(call)
+            if not client and self.has_call(call.call_id):
+                self.merge_copy(call)
+                continue
+            if not (client and client_step) and (new_step or not by_reasoning):
+                self.step()
+                stepped = True
+            new_step, client_step = False, client_step or client
+            self.call(call)
+        if items and not stepped:
             self.step()  # an answer without a call is a step, so that the next user message is a new turn
 
-    def _add_call(self, call: ToolCall, *, client: bool, resent: bool) -> None:
-        if not client and self.has_call(call.call_id):
-            self.merge_copy(call)
-            return
-        if resent:
-            return
-        if not (client and self._client_step) and (self._new_step or not self._by_reasoning):
-            self.step()
-            self._stepped = True
-        self._new_step = False
-        self._client_step = self._client_step or client
-        self.call(call)
-
-    def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall], *, resent: bool) -> None:
-        if item.get("role") != "assistant":
-            raise unexpected_value(f"{at}/role", "a role (user, assistant, system, developer)", item.get("role"))
-        if resent:
-            return
+    def _read_message(self, item: dict[str, Any], at: str, waiting: list[ToolCall]) -> None:
+        _check_role(item, at)
         self._check_message(item, at)
-        for part in records.objects_in(item.get("content")) if self.source.citations else ():
-            notes = [one for one in records.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
+        for part in tree.objects_in(item.get("content")) if self.source.citations else ():
+            notes = [one for one in tree.objects_in(part.get("annotations")) if one.get("type") == "url_citation"]
             cited = {str(note.get("url")): {**note, "type": None} for note in notes}
             if cited and waiting:  # the log does not say which search found them, so they go to the last one before
                 waiting.pop().output = list(cited.values())
 
     def _check_message(self, item: dict[str, Any], at: str) -> None:
-        records.report_unread(self.source, "a message", item, at, ("content",))
-        records.report_parts(self.source, "a message", item.get("content"), f"{at}/content", _PART_TYPES)
+        self.report_unread("a message", item, at, ("content",))
+        self.report_parts("a message", item.get("content"), f"{at}/content", _PART_TYPES)
 
     def _read_call(self, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
         if kind in _CLIENT_CALLS:
-            call = records.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
+            call = tree.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
             return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
         call_id = expect_id(item.get("id"), f"{at}/id")
         if kind == "web_search_call":
@@ -262,11 +253,11 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             return ToolCall(
                 kind, at, call_id, item.get("queries"), is_search=True, remedy=_FILE_REMEDY, doc_type="passage",
                 failed=found is None and item.get("status") == "failed",
-                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in records.walk(found, f"{at}/results")],
+                output=UNANSWERED if found is None else [_read_file_hit(*hit) for hit in tree.walk(found, f"{at}/results")],
             )  # fmt: skip
         if kind == "mcp_call":
-            call = records.read_call(item, at)
-            call.output, call.failed = records.or_unanswered(item.get("output")), item.get("error") not in (None, "")
+            call = tree.read_call(item, at)
+            call.output, call.failed = tree.or_unanswered(item.get("output")), item.get("error") not in (None, "")
             return call
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)
@@ -276,6 +267,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 is_search=True, remedy=f"in a form that is read: items of type {kind!r} are not",
                 failed=item.get("status") == "failed",
             )  # fmt: skip
+        if kind not in _OTHER_TYPES:
+            self.report_kind("item", item, "type", at, "an item such as message, function_call")
         return None
 
     def _read_web_search(self, item: dict[str, Any], call_id: str | None, at: str) -> ToolCall:
@@ -287,11 +280,16 @@ class ItemReader(vendor_exchanges.JoinedConversation):
                 self.source.not_understood(what, f"{at}/action", "search or open_page")
             return ToolCall(f"web_search_call {kind}", at, call_id, is_search=False, output=None)
         found = action.get("sources")
-        urls = [read_source(*one) for one in records.walk(found, f"{at}/action/sources")]
+        urls = [read_source(*one) for one in tree.walk(found, f"{at}/action/sources")]
         return ToolCall(
             "web_search_call", at, call_id, action, UNANSWERED if found is None else urls, is_search=True,
             remedy=self.web_remedy, failed=found is None and item.get("status") == "failed",
         )  # fmt: skip
+
+
+def _check_role(message: dict[str, Any], at: str) -> None:
+    if message.get("role") not in _ROLES:
+        raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", message.get("role"))
 
 
 def _read_web_run_output(output: Any) -> Any:
@@ -327,7 +325,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
     if hit.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", None)
     kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
-    attributes = records.object_or_empty(hit.get("attributes"))
+    attributes = tree.object_or_empty(hit.get("attributes"))
     return {
         "doc_id": hit["file_id"],
         **{name: hit[key] for name, key in kept.items() if hit.get(key) not in (None, "")},

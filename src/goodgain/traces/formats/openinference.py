@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.spans import read_each, read_spans
 from goodgain.traces.input.file_head import FileHead
@@ -20,18 +20,18 @@ from goodgain.traces.model import Trace
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
-    return _is_csv(head) or any(_has_spans(record) for record in head.objects)
-
-
-def _has_spans(record: dict[str, Any]) -> bool:
-    in_list = records.any_object(record.get("spans", record.get("data")), _is_span)
-    return "resourceSpans" in record or "resource_spans" in record or _is_span(record) or in_list
+    return _is_csv(head) or any(
+        not {"resourceSpans", "resource_spans"}.isdisjoint(record)
+        or _is_span(record)
+        or tree.any_object(record.get("spans", record.get("data")), _is_span)
+        for record in head.objects
+    )
 
 
 def _is_span(record: dict[str, Any]) -> bool:
     has_id = not {"spanId", "span_id", "context.span_id"}.isdisjoint(record)
     has_more = not {"attributes", "startTimeUnixNano", "start_time", "parent_id"}.isdisjoint(record)
-    return (has_id and has_more) or "span_id" in records.object_or_empty(record.get("context"))
+    return (has_id and has_more) or "span_id" in tree.object_or_empty(record.get("context"))
 
 
 def _is_csv(head: FileHead) -> bool:

@@ -7,10 +7,11 @@ tool has both in one response.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records
-from goodgain.traces.conversations.turns_and_calls import Conversation, read_lists
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -30,53 +31,51 @@ _FAILED, _NOT_MADE = {"failed", "retried", "interrupted"}, {"denied"}
 _PATHS = ("messages", "message_history", "all_messages", "new_messages", "message_list")
 _REMEDY = "ask the provider to return the search's sources: the log lacks what its own tool found"
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages of a kind with parts of a `part_kind`."""
-    return any(records.any_object(records.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
+    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    has_parts = records.any_object(message.get("parts"), lambda part: "part_kind" in part)
+    has_parts = tree.any_object(message.get("parts"), lambda part: "part_kind" in part)
     return has_parts and as_word(message.get("kind")) in _KINDS
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages."""
-    return read_lists(
-        source, _Messages, _PATHS, "a list of messages (requests and responses)",
-        of_list=lambda one: "kind" in one or "parts" in one,
-    )  # fmt: skip
+    find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
+    return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
 
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = message.get("kind")
         if as_word(kind) not in _KINDS:
-            records.report_kind(self.source, "message", message, "kind", at, "request or response")
+            self.report_kind("message", message, "kind", at, "request or response")
             return
         if not isinstance(message.get("parts"), list):
             raise unexpected_value(f"{at}/parts", "a list of parts", message.get("parts"))
-        records.report_unread(self.source, "a message", message, at, ("parts",))
+        self.report_unread("a message", message, at, ("parts",))
         if kind == "response":
             self.step(message.get("timestamp"))
-        for part, part_at in records.walk(message["parts"], f"{at}/parts"):
+        for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
             self._read_part(part, part_at)
         self.session_id = expect_id(message.get("conversation_id"), f"{at}/conversation_id") or self.session_id
-        self.query_id = records.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
-        self.tag = records.text_or_none(message.get("model_name")) or self.tag
+        self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
+        self.tag = tree.text_or_none(message.get("model_name")) or self.tag
 
-    def finish(self, at: str, record: Any = None) -> Trace:
-        return self.trace(at, record, query_id=self.query_id or self.session_id)
+    def finish(self, at: str) -> Trace:
+        return self.trace(at, query_id=self.query_id or self.session_id)
 
     def _read_part(self, part: dict[str, Any], at: str) -> None:
         kind = as_word(part.get("part_kind"))
         if kind == "user-prompt":
-            self.user(records.message_text(part.get("content")))
+            self.user(tree.message_text(part.get("content")))
         elif kind in _CALLS:
-            call = self.call(records.read_call(part, at, "tool_name", "tool_call_id", "args"))
+            call = self.call(tree.read_call(part, at, "tool_name", "tool_call_id", "args"))
             call.remedy = _REMEDY if kind == "builtin-tool-call" else ""
         elif kind in _RETURNS:
             self._read_return(part, at, hosted=kind == "builtin-tool-return")
@@ -86,17 +85,17 @@ class _Messages(Conversation):
                 self.answer(call_id, part.get("content"), at, failed=True)
         elif kind not in _OTHER_PARTS:
             expected = "a part such as user-prompt, text, tool-call, tool-return, retry-prompt"
-            records.report_kind(self.source, "part", part, "part_kind", at, expected)
+            self.report_kind("part", part, "part_kind", at, expected)
 
     def _read_return(self, part: dict[str, Any], at: str, *, hosted: bool) -> None:
-        call_id = records.require_id(part, at, "tool_call_id")
+        call_id = tree.require_id(part, at, "tool_call_id")
         outcome = as_word(part.get("outcome"), "success")
         if outcome not in {"success"} | _FAILED | _NOT_MADE:
             raise unexpected_value(
                 f"{at}/outcome", "success, failed, retried, interrupted or denied", part.get("outcome")
             )
         content = part.get("content")
-        output = _unwrap_hosted(content) if hosted else records.or_unanswered(content)
+        output = _unwrap_hosted(content) if hosted else tree.or_unanswered(content)
         call = self.answer(call_id, output, at, failed=outcome in _FAILED)
         if outcome in _NOT_MADE:
             call.is_search = False
@@ -105,7 +104,7 @@ class _Messages(Conversation):
 def _unwrap_hosted(content: Any) -> Any:
     """Return what a provider's tool found. OpenAI's search has a status and, if asked for, sources; Google's, sources."""
     if not isinstance(content, dict) or not ("status" in content or "sources" in content):
-        return records.or_unanswered(content)
+        return tree.or_unanswered(content)
     if content.get("status") == "failed":
         return {"error": "failed"}
     found = (content.get(key) for key in ("results", "sources"))  # results are those of a file search

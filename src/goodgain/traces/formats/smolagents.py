@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records
-from goodgain.traces.conversations.turns_and_calls import Conversation, read_lists
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import expect_optional_text
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -32,7 +33,7 @@ _SHARED = "the step has one text for several calls, and no answer for this one"
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are steps with a number and calls or observations."""
-    return any(records.any_object(records.find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
+    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
 
 
 def _is_step(step: dict[str, Any]) -> bool:
@@ -41,15 +42,15 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 def independent(head: FileHead) -> bool:
     """Return whether each line of a JSON Lines file is a trace of its own."""
-    return not records.any_object(head.records, _is_step)
+    return not tree.any_object(head.records, _is_step)
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of steps; lines that are steps are one trace."""
-    return read_lists(
-        source, _Steps, _PATHS, "a list of steps", of_line=_is_step,
-        of_list=lambda one: "step_number" in one or "task" in one,
-    )  # fmt: skip
+    find = partial(tree.find_items, paths=_PATHS, expected="a list of steps")
+    return read_conversations(
+        source, _Steps, find, of_list=lambda one: "step_number" in one or "task" in one, of_line=_is_step
+    )
 
 
 class _Steps(Conversation):
@@ -60,15 +61,15 @@ class _Steps(Conversation):
             self.user(expect_optional_text(step["task"], f"{at}/task") or "")
         elif _OTHER_STEPS.isdisjoint(step):
             expected = "a step with a step_number, a task, a plan or a system prompt"
-            records.report_keys(self.source, "step", step, at, expected)
+            self.report_keys("step", step, at, expected)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         source = self.source
-        records.report_unread(source, "a step", step, at, _READ)
+        self.report_unread("a step", step, at, _READ)
         self.step()
         calls: list[ToolCall] = []
-        for call, call_at in records.walk(step.get("tool_calls"), f"{at}/tool_calls"):
-            read = records.read_call if call.get("function") is None else records.read_function_call
+        for call, call_at in tree.walk(step.get("tool_calls"), f"{at}/tool_calls"):
+            read = tree.read_call if call.get("function") is None else tree.read_function_call
             calls.append(self.call(read(call, call_at)))
         for key in ("tool_calls", "observations"):
             if key not in step:

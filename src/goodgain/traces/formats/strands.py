@@ -6,16 +6,15 @@ A message of the assistant is a step; a user's message without tool results is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import open_stream
-from goodgain.traces.conversations import records
-from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
@@ -35,20 +34,20 @@ _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with such blocks, an answer of Converse, or a message of a session's folder."""
-    return any(records.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations) or any(
+    return any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations) or any(
         map(_is_session_message, head.objects)
     )
 
 
 def _has_tools(message: dict[str, Any]) -> bool:
-    has_tool = records.any_object(
+    has_tool = tree.any_object(
         message.get("content"), lambda block: not _TOOLS.isdisjoint(block) and "type" not in block
     )
     return has_tool and as_word(message.get("role")) in _ROLES
 
 
 def _is_answer(record: Any) -> bool:
-    output = records.object_or_empty(records.object_or_empty(record).get("output"))
+    output = tree.object_or_empty(tree.object_or_empty(record).get("output"))
     return isinstance(output.get("message"), dict) and "stopReason" in record
 
 
@@ -68,7 +67,7 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             yield _read_folder(source)
         return
-    yield from source.traces(partial(_read_trace, source), is_one=records.is_message_list)
+    yield from read_conversations(source, _Messages, _find_messages)
 
 
 def find(directory: Path) -> list[Path]:
@@ -83,10 +82,10 @@ def _find_files(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    if _is_answer(value):
-        return _Messages(source).read_all([(value["output"]["message"], f"{at}/output/message")]).trace(at, value)
-    return _Messages(source).read_all(records.walk(*records.find_messages(value, at))).trace(at, value)
+def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+    return (
+        [(value["output"]["message"], f"{at}/output/message")] if _is_answer(value) else tree.find_messages(value, at)
+    )
 
 
 def _read_folder(source: Source) -> Trace:
@@ -118,37 +117,36 @@ class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         role, content = message.get("role"), message.get("content")
         if as_word(role) not in _ROLES:
-            records.report_kind(self.source, "message", message, "role", at, "user or assistant")
+            self.report_kind("message", message, "role", at, "user or assistant")
             return
-        records.report_unread(self.source, "a message", message, at, ("content",))
+        self.report_unread("a message", message, at, ("content",))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "a list of blocks", None)
         content = [{"text": content}] if isinstance(content, str) else content
-        blocks = list(records.walk(content, f"{at}/content"))
+        blocks = list(tree.walk(content, f"{at}/content"))
         if role == "assistant":
             self.step()
         elif role == "user" and not any("toolResult" in block for block, _ in blocks):
-            self.user(records.message_text([block for block, _ in blocks]))
+            self.user(tree.message_text([block for block, _ in blocks]))
         for block, block_at in blocks:
             self._read_block(block, block_at)
 
     def _read_block(self, block: dict[str, Any], at: str) -> None:
         if "toolUse" in block:
             use = expect_object(block["toolUse"], f"{at}/toolUse")
-            self.call(records.read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
+            self.call(tree.read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
         elif "toolResult" in block:
             result = expect_object(block["toolResult"], f"{at}/toolResult")
-            call_id = records.require_id(result, f"{at}/toolResult", "toolUseId")
-            parts = records.walk(result.get("content"), f"{at}/toolResult/content")
-            values = [_read_part(self.source, *part) for part in parts]
+            call_id = tree.require_id(result, f"{at}/toolResult", "toolUseId")
+            parts = tree.walk(result.get("content"), f"{at}/toolResult/content")
+            values = [self._read_part(*part) for part in parts]
             output = UNANSWERED if result.get("content") is None else values[0] if len(values) == 1 else values
             self.answer(call_id, output, at, failed=result.get("status") == "error")
         elif _OTHER_BLOCKS.isdisjoint(block):
-            records.report_keys(self.source, "block", block, at, "a block with text, toolUse, toolResult ...")
+            self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")
 
-
-def _read_part(source: Source, part: dict[str, Any], at: str) -> Any:
-    """Return the value of a part of a result: an object under `json`, or a text."""
-    if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
-        records.report_keys(source, "part of a toolResult", part, at, "a part with json or text")
-    return part.get("json", part.get("text", part))
+    def _read_part(self, part: dict[str, Any], at: str) -> Any:
+        """Return the value of a part of a result: an object under `json`, or a text."""
+        if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
+            self.report_keys("part of a toolResult", part, at, "a part with json or text")
+        return part.get("json", part.get("text", part))

@@ -7,12 +7,12 @@ prompts are examples and not calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import records
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -50,11 +50,10 @@ _NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,60
 #: Texts in place of results that say that the search was not run.
 _REFUSALS = ("You have searched this query", "The maximum search limit is exceeded", "<warning>")
 _SUMMARY = "a model summarised what the search found; log the pages that it was given"
-_DOC = re.compile(r"^Doc (?P<n>\d{1,4})(?:: |<## Title: (?P<title>[^\n]*?) ##> ?)", re.MULTILINE)
 _NUMBER = re.compile(r"^\((?P<n>\d{1,4})\)", re.MULTILINE)
 _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 # Dialects: the tags in which models search, and how each writes what a search found
@@ -66,11 +65,6 @@ class _Dialect(NamedTuple):
     query: tuple[str, str]
     found: tuple[str, str]
     read: Callable[[str], Any]
-
-
-def _read_documents(text: str) -> Any:
-    """Read `Doc 1(Title: "t") text` (Search-R1), `Doc 1: text` (ZeroSearch) or `Doc 1<## Title: "t" ##> text` (StepSearch)."""
-    return _split_numbered(_DOC, text)
 
 
 def _read_passages(text: str) -> Any:
@@ -115,7 +109,7 @@ def _split_numbered(mark: re.Pattern[str], text: str) -> list[dict[str, str | No
 
 
 _DIALECTS = (
-    _Dialect(("<search>", "</search>"), ("<information>", "</information>"), _read_documents),
+    _Dialect(("<search>", "</search>"), ("<information>", "</information>"), str),
     _Dialect(("<search>", "</search>"), ("<result>", "</result>"), _read_passages),
     _Dialect(
         ("<|begin_of_query|>", "<|end_of_query|>"), ("<|begin_of_documents|>", "<|end_of_documents|>"), _read_numbers
@@ -143,9 +137,9 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_tagged(record: Any) -> bool:
-    if records.has_messages(record, _has_structured_calls):
+    if tree.has_messages(record, _has_structured_calls):
         return False
-    if records.has_messages(record, _is_tagged_message):
+    if tree.has_messages(record, _is_tagged_message):
         return True
     return isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
 
@@ -180,38 +174,26 @@ def _has_structured_calls(message: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace an object or, in a text, one from each system prompt to the next."""
     if source.head.kind != "text":
-        yield from source.traces(partial(_read_record, source), is_one=records.is_message_list)
+        yield from source.traces(
+            partial(_read_record, source), is_one=lambda value: not value or any(map(tree.is_message, value))
+        )
         return
     text = source.text()
     line, counted = 1, 0
     for start, speeches in _split_conversations(text):
         line, counted = line + text.count("\n", counted, start), start
-        yield from source.read_numbered(partial(_read_speeches, source), speeches, f"{source.path}, line {line}, at ")
+        yield from source.read_numbered(_Speeches(source).read_text, speeches, f"{source.path}, line {line}, at ")
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
-    if isinstance(value, dict) and records.find_message_key(value) is None:
-        key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
-        if key is None:
-            raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
-        trace = _read_speeches(source, list(_split_speeches(value[key])), f"{at}/{key}")
-        trace.record, trace.query_id = value, records.find_record_id(value)
-        return trace
-    reader = _SpeechReader(source)
-    for message, message_at in records.walk(*records.find_messages(value, at)):
-        role = expect_text(message.get("role"), f"{message_at}/role")
-        records.report_unread(source, "a message", message, message_at, ("content",))
-        reader.say(role, expect_text(message.get("content"), f"{message_at}/content"), message_at)
-    return reader.trace(at, value)
-
-
-def _read_speeches(source: Source, speeches: list[tuple[str, str]], at: str) -> Trace:
-    reader = _SpeechReader(source)
-    for speaker, text in speeches:
-        reader.say(speaker, text, at)
-    if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
-        source.not_understood("a text without a tag that is known", at, _EXPECTED)
-    return reader.trace(at)
+    reader = _Speeches(source, value)
+    if not isinstance(value, dict) or tree.find_message_key(value) is not None:
+        return reader.read_all(tree.find_messages(value, at)).trace(at)
+    key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
+    if key is None:
+        raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
+    reader.query_id = tree.find_record_id(value)
+    return reader.read_text(list(_split_speeches(value[key])), f"{at}/{key}")
 
 
 def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
@@ -280,16 +262,26 @@ def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]
             yield begin, list(_split_speeches(text[begin:end]))
 
 
-class _SpeechReader(Conversation):
+class _Speeches(Conversation):
     """Reports what is spoken, in one turn, as tool responses come in the user's role."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._asked = False
-        self._waiting: list[ToolCall] = []
+    _asked = False
+    _waiting: Sequence[ToolCall] = ()
 
-    def say(self, speaker: str, text: str, at: str) -> None:
-        """Report what one speaker says."""
+    def read(self, message: dict[str, Any], at: str) -> None:
+        role = expect_text(message.get("role"), f"{at}/role")
+        self.report_unread("a message", message, at, ("content",))
+        self._say(role, expect_text(message.get("content"), f"{at}/content"), at)
+
+    def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
+        """Return the trace of what is spoken in a text."""
+        for speaker, text in speeches:
+            self._say(speaker, text, at)
+        if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
+            self.source.not_understood("a text without a tag that is known", at, _EXPECTED)
+        return self.trace(at)
+
+    def _say(self, speaker: str, text: str, at: str) -> None:
         if speaker == "assistant":
             self._read_assistant(_NOTES.sub("", text), at)
         elif speaker in ("user", "tool", "observation", "ipython"):
@@ -300,13 +292,13 @@ class _SpeechReader(Conversation):
             elif not self._asked:
                 self.user(text)
                 self._asked = True
-            self._waiting = []
+            self._waiting = ()
         elif speaker not in ("system", "developer"):
             raise unexpected_value(at, "system, user or assistant as speaker", speaker)
 
     def _read_assistant(self, text: str, at: str) -> None:
         position = 0
-        self._waiting = []
+        self._waiting = waiting = list[ToolCall]()
         pieces: list[str] = []
         stepped = False
         tagged = TaggedText(text)
@@ -317,16 +309,16 @@ class _SpeechReader(Conversation):
                 position = self._read_search(tagged, search, at)
                 stepped = True
                 continue
-            if not stepped or not self._waiting:
+            if not stepped or not waiting:
                 self.step()
                 stepped = True
             end = tagged.find(_CALL_END, start)
             position = end + len(_CALL_END) if end >= 0 else len(text)
             call = _parse_call(text[start + len(_CALL) : end if end >= 0 else len(text)].strip(), at)
-            self._waiting.append(self.call(call))
+            waiting.append(self.call(call))
             inline = tagged.find_span([_RESPONSE], position)
             if inline and inline.begin == tagged.skip_white(position):  # the log has calls and responses in one text
-                self._waiting.pop().output = text[inline.inner_begin : inline.inner_end]
+                waiting.pop().output = text[inline.inner_begin : inline.inner_end]
                 position = inline.end
                 stepped = False
         rest = "".join([*pieces, text[position:]])
@@ -386,7 +378,7 @@ def _parse_call(text: str, at: str) -> ToolCall:
         call = expect_object(loads(text), at)
     except NotJSONError:
         name = _NAME.search(text)
-        if name is None:
-            raise unexpected_value(at, "a tool call with a name", text) from None
-        return ToolCall(name[1], at, arguments=text)
-    return ToolCall(expect_text(call.get("name"), f"{at}, name"), at, arguments=call.get("arguments"))
+        call = {"name": name and name[1], "arguments": text}
+    if not isinstance(call.get("name"), str):
+        raise unexpected_value(at, "a tool call with a name", text)
+    return ToolCall(call["name"], at, arguments=call.get("arguments"))

@@ -6,11 +6,10 @@ In a UI message a step ends at each `step-start`; a model message of the assista
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import records
-from goodgain.traces.conversations.turns_and_calls import Conversation
+from goodgain.traces.conversations import tree
+from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.formats.openai_responses import read_source
 from goodgain.traces.input.file_head import FileHead
@@ -19,7 +18,7 @@ from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 _ROLES = {"user", "assistant", "system", "tool", "data"}
 #: Types of parts without a call or a result, in UI messages, model messages and steps; `data-...` is the program's own.
-_OTHER_PARTS = records.PLAIN_PARTS | {
+_OTHER_PARTS = tree.PLAIN_PARTS | {
     *("redacted-reasoning", "source-document", "tool-approval-request", "tool-approval-response", "reasoning-file"),
     "custom",
 }
@@ -39,12 +38,12 @@ _STEP_READ = {
 }
 _REMEDY = "the provider ran the search and logs only what the answer cites: count it as results with citations=True"
 
-independent = records.each_line_is_a_trace
+independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
     """Return whether there are messages with typed `parts`, `toolInvocations`, or parts with a `toolCallId`."""
-    return any(records.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
+    return any(tree.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -57,14 +56,12 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def _has_model_parts(content: Any) -> bool:
-    return records.any_object(
-        content, lambda part: "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL
-    )
+    return tree.any_object(content, lambda part: "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL)
 
 
 def _are_steps(value: Any) -> bool:
     """Return whether a value is a result of `generateText`: steps, or an object with them."""
-    return records.any_object(records.find_list(value, "steps")[0], _is_step)
+    return tree.any_object(tree.find_list(value, "steps")[0], _is_step)
 
 
 def _is_step(step: dict[str, Any]) -> bool:
@@ -74,72 +71,74 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace a list of messages or steps, or one for all lines if each is a message."""
-    return source.traces(
-        partial(_read_trace, source), is_one=lambda value: records.is_message_list(value) or _are_steps(value)
+    return read_conversations(
+        source, _Messages, _find_messages, of_list=lambda one: tree.is_message(one) or _is_step(one)
     )
 
 
-def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    reader = _MessageReader(source)
+def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+    """Yield the messages of a conversation, or the steps of a result of `generateText`."""
     if _are_steps(value):
-        steps, path = records.find_list(value, "steps")
-        for step, step_at in records.walk(steps, f"{at}{path}"):
-            reader.read_step(step, step_at)
-    else:
-        reader.read_all(records.walk(*records.find_messages(value, at)))
-    record = records.object_or_empty(value)
-    chat = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-    query_id = records.find_query_id(record.get("metadata"), at) or chat
-    return reader.trace(at, value, query_id=query_id, session_id=chat)
+        return tree.find_items(value, at, paths=("steps",), expected="a list of steps")
+    return tree.find_messages(value, at)
 
 
-class _MessageReader(Conversation):
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+class _Messages(Conversation):
+    def __init__(self, source: Source, record: Any = None) -> None:
+        super().__init__(source, record)
+        self._of_steps = _are_steps(record)
         self._made = 0
         self._cited: list[Any] = []
 
+    def finish(self, at: str) -> Trace:
+        record = tree.object_or_empty(self.record)
+        chat = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
+        return self.trace(at, query_id=tree.find_query_id(record.get("metadata"), at) or chat, session_id=chat)
+
     def read(self, message: dict[str, Any], at: str) -> None:
+        if self._of_steps:
+            self._read_step(message, at)
+            return
         role, content, parts = message.get("role"), message.get("content"), message.get("parts")
-        records.report_unread(self.source, "a message", message, at, _MESSAGE_READ)
+        self.report_unread("a message", message, at, _MESSAGE_READ)
         if content is None and parts is None and "toolInvocations" not in message:
             raise unexpected_value(f"{at}/parts", "parts, or a text or parts as content", content)
         if not isinstance(content, (str, list)) and content is not None:
             raise unexpected_value(f"{at}/content", "text or parts", content)
         if as_word(role) not in _ROLES:
-            records.report_kind(self.source, "message", message, "role", at, ", ".join(sorted(_ROLES)))
+            self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
             return
         if role == "user":
-            self.user(records.message_text(parts if parts is not None else content))
+            self.user(tree.message_text(parts if parts is not None else content))
         if role == "assistant":
             self._start_step()
-        placed = list(records.walk(parts, f"{at}/parts"))
+        placed = list(tree.walk(parts, f"{at}/parts"))
         self._read_parts(placed)
-        held = (records.object_or_empty(part.get("toolInvocation")) for part, _ in placed)
+        held = (tree.object_or_empty(part.get("toolInvocation")) for part, _ in placed)
         seen = {as_word(invocation.get("toolCallId")) for invocation in held}
         self._read_invocations(message.get("toolInvocations"), f"{at}/toolInvocations", seen)
-        self._read_parts(list(records.walk_parts(content, f"{at}/content")))
+        self._read_parts(list(tree.walk_parts(content, f"{at}/content")))
         if role == "assistant":
             self._add_citations(at)
 
-    def read_step(self, step: dict[str, Any], at: str) -> None:
+    def _read_step(self, step: dict[str, Any], at: str) -> None:
         """Read a member of `steps`: parts as content or, in version 4, `toolCalls` and `toolResults`."""
-        records.report_unread(self.source, "a step", step, at, _STEP_READ)
+        self.report_unread("a step", step, at, _STEP_READ)
         self._start_step()
         if isinstance(step.get("content"), list):
-            self._read_parts(list(records.walk(step["content"], f"{at}/content")))
+            self._read_parts(list(tree.walk(step["content"], f"{at}/content")))
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
-                parts = records.walk(step.get(key), f"{at}/{key}")
+                parts = tree.walk(step.get(key), f"{at}/{key}")
                 self._read_parts([({**part, "type": kind}, part_at) for part, part_at in parts])
-            self._cited += [cited for cited, _ in records.walk(step.get("sources"), f"{at}/sources")]
+            self._cited += [cited for cited, _ in tree.walk(step.get("sources"), f"{at}/sources")]
         self._add_citations(at)
 
     def _start_step(self) -> None:
         self.step()
         self._made, self._cited = 0, []
 
-    def _read_parts(self, parts: list[records.Placed]) -> None:
+    def _read_parts(self, parts: list[tree.Placed]) -> None:
         for part, at in parts:
             kind = as_word(part.get("type"))
             if kind == "step-start":
@@ -158,14 +157,12 @@ class _MessageReader(Conversation):
             elif kind.startswith("tool-") and "toolCallId" in part:
                 self._read_ui_call(part, kind.removeprefix("tool-"), at)
             elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
-                records.report_kind(
-                    self.source, "part", part, "type", at, "a part such as text, tool-<name>, tool-call"
-                )
+                self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _read_invocations(self, invocations: Any, at: str, seen: set[str]) -> None:
         """Read the calls of version 4 that do not also stand in the parts; a new number of `step` is a new step."""
         step: Any = None
-        for index, (invocation, call_at) in enumerate(records.walk(invocations, at)):
+        for index, (invocation, call_at) in enumerate(tree.walk(invocations, at)):
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") in seen:
                 continue
             if index and invocation.get("step") != step:
@@ -198,7 +195,7 @@ class _MessageReader(Conversation):
             raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
 
     def _read_result(self, part: dict[str, Any], at: str, *, failed: bool) -> None:
-        call_id = records.require_id(part, at, "toolCallId")
+        call_id = tree.require_id(part, at, "toolCallId")
         output = part.get("output", part.get("result", part.get("error", UNANSWERED)))
         kind = ""
         if isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS:
@@ -214,14 +211,14 @@ class _MessageReader(Conversation):
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
         """Set the output of a call; of OpenAI's hosted search it is an action with sources."""
-        action = records.object_or_empty(output).get("action")
+        action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
             return
         call.remedy = _REMEDY
         call.is_search = action.get("type") == "search"
         if call.is_search and isinstance(sources := output.get("sources"), list):
-            call.output = [read_source(*one) for one in records.walk(sources, f"{at}/output/sources")]
+            call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
         """Report the pages that a message cites; if it has no call, a provider searched for it."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
+from goodgain.dedup.document_types import snake_case
 from goodgain.errors import InputError
 from goodgain.traces.expected_values import (
-    as_word,
     expect_id,
     expect_list,
     expect_object,
@@ -20,7 +20,6 @@ from goodgain.traces.expected_values import (
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, ToolCall
-from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_search
 from goodgain.traces.tool_outputs.result_objects import join_texts
 
 T = TypeVar("T")
@@ -119,6 +118,18 @@ def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
     return None, ""
 
 
+def find_items(value: Any, at: str, *, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
+    """Yield the objects of a list that is a value itself or stands in it at one of some paths, with their places.
+
+    Raises:
+        InputError: there is no such list, or it is empty.
+    """
+    members, path = find_list(value, *paths)
+    if not members:
+        raise unexpected_value(f"{at}{path}", expected, value)
+    yield from walk(members, f"{at}{path}")
+
+
 # Messages
 
 
@@ -128,13 +139,8 @@ def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
 
-def is_message_list(value: list[Any]) -> bool:
-    """Return whether a list is one conversation rather than a list of conversations: it has a message, or is empty."""
-    return not value or any(map(_is_message, value))
-
-
-def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
-    """Return the messages of a record, which are the record itself or stand under a key for them, and their place.
+def find_messages(value: Any, at: str) -> Iterator[Placed]:
+    """Yield the messages of a record, which are the record itself or stand under a key for them, with their places.
 
     A prompt beside them, itself messages, comes before them. Messages of `from` and `value` get a role and content.
 
@@ -145,11 +151,11 @@ def find_messages(value: Any, at: str) -> tuple[list[Any], str]:
     if key is not None:
         prompt = value.get("prompt")
         value, at = value[key], f"{at}/{key}"
-        if key != "messages" and isinstance(value, list) and isinstance(prompt, list) and any(map(_is_message, prompt)):
+        if key != "messages" and isinstance(value, list) and isinstance(prompt, list) and any(map(is_message, prompt)):
             value, at = [*prompt, *value], f"{at} after prompt"
     if not isinstance(value, list) or not value:
         raise unexpected_value(at, "a list of messages, or an object that has one under 'messages'", value)
-    return [_as_message(member) for member in value], at
+    yield from walk([_as_message(member) for member in value], at)
 
 
 def find_message_key(value: Any) -> str | None:
@@ -159,17 +165,18 @@ def find_message_key(value: Any) -> str | None:
     if "messages" in value:
         return "messages"
     return next(
-        (key for key in _MESSAGE_KEYS if isinstance(value.get(key), list) and any(map(_is_message, value[key]))), None
+        (key for key in _MESSAGE_KEYS if isinstance(value.get(key), list) and any(map(is_message, value[key]))), None
     )
 
 
-def _is_message(member: Any) -> bool:
+def is_message(member: Any) -> bool:
+    """Return whether a value is a message of a chat: an object with a role, or with a speaker as ShareGPT has it."""
     return isinstance(member, dict) and ("role" in member or ("from" in member and "value" in member))
 
 
 def _as_message(member: Any) -> Any:
     """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value as it is."""
-    if not isinstance(member, dict) or "role" in member or not _is_message(member):
+    if not isinstance(member, dict) or "role" in member or not is_message(member):
         return member
     rest = {key: value for key, value in member.items() if key not in ("from", "value")}
     speaker = member["from"]
@@ -194,8 +201,10 @@ def read_call(
 
 
 def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
-    """Return a call whose tool and arguments stand under `function`, as OpenAI writes it."""
-    made = read_call(expect_object(call.get("function"), f"{at}/function"), f"{at}/function")
+    """Return a call whose tool and arguments stand under `function` or `custom`, as OpenAI writes it."""
+    is_custom = "custom" in call and "function" not in call
+    key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
+    made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
     made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
     return made
 
@@ -243,6 +252,11 @@ def id_or_none(value: Any) -> str | None:
     return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
+def get_either(record: dict[str, Any], camel: str) -> Any:
+    """Return the value of a key that logs write in camelCase or, from Python, in snake_case; None if there is none."""
+    return record[camel] if camel in record else record.get(snake_case(camel))
+
+
 def find_query_id(metadata: Any, at: str) -> str | None:
     """Return the query's id in metadata, from the first field that logs keep it in; None if there is none."""
     ids = (expect_id(metadata.get(key), f"{at}/{key}") for key in _QUERY_IDS) if isinstance(metadata, dict) else ()
@@ -253,45 +267,3 @@ def find_record_id(record: Any) -> str | None:
     """Return the id of a record that holds a conversation, as data sets have; None for ids of a model's answers."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found
-
-
-# What is not understood
-
-
-def report_kind(source: Source, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-    """Report an item of a kind that its format does not know, as it may be a search.
-
-    Raises:
-        InputError: the kind is not text, so the item is damaged.
-    """
-    kind = item.get(key)
-    if not isinstance(kind, str):
-        raise unexpected_value(f"{at}/{key}", expected, kind)
-    source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
-
-
-def report_parts(
-    source: Source, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()
-) -> None:
-    """Report the parts of a message's content that are of an unknown type or, without a type, have none of some keys."""
-    for part, part_at in walk_parts(content, at):
-        if "type" not in part and keys:
-            if part.keys().isdisjoint(keys):
-                report_keys(source, "part", part, part_at, f"a part with {', '.join(sorted(keys))}")
-        elif as_word(part.get("type")) not in types:
-            what = f"part of type {part.get('type')!r} in {of}"
-            source.not_understood(what, part_at, f"a part of type {', '.join(sorted(types))}")
-
-
-def report_keys(source: Source, of: str, item: dict[str, Any], at: str, expected: str) -> None:
-    """Report an item that says by its keys what it is, and has none that its format knows."""
-    source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
-
-
-def report_unread(source: Source, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-    """Report the fields of an item that were not read and look like a search or, where its content is missing, like that."""
-    lacks = any(name in read and item.get(name) is None for name in ("content", "message", "output"))
-    for key, value in item.items():
-        if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
-            expected = f"calls, results and texts in {', '.join(sorted(read))}"
-            source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
