@@ -114,7 +114,7 @@ def compare(
         qrels: what `read_qrels` takes.
         systems: name -> what `read_run` takes; two or more.
         measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
-            only a host knows is better when higher.
+            only a provider of ir_measures knows is better when higher.
         rel: the smallest good label, for measures of ours that name none; None leaves it at 2.
         baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
         against: `previous` compares each system with the one before it alone, as the stages of a pipeline are; Holm's

@@ -285,7 +285,6 @@ def _exists(path: Path) -> bool:
 
 
 def _ir_datasets_qrels(dataset_id: str) -> Any:
-    """Return the judgments of a data set of ir_datasets."""
     missing = f"{quote(dataset_id)}: no such file"
     try:
         import ir_datasets

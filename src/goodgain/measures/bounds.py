@@ -90,7 +90,6 @@ def raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> p
 
 
 def _raise_table(table: RankingTable, label: float) -> RankingTable:
-    """Return a ranking table in which every document without a label has this one."""
     if table.retrieved is None:
         rows = nw.from_native(table.rows)
         return RankingTable(rows.with_columns(nw.col("relevance").fill_null(label)).to_native(), None)
