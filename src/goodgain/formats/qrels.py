@@ -305,15 +305,7 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
-    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line.
-
-    Args:
-        path: the file.
-        columns: name in the file -> name here, for columns with other names.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line."""
     if _exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)

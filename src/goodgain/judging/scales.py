@@ -60,9 +60,6 @@ _MOST_GRADES = 1000
 def find_scale(scale: ScaleLike) -> Scale:
     """Return a scale by its name, as `LOW..HIGH`, or from a list of its grades.
 
-    Raises:
-        InputError: it is not a scale.
-
     >>> find_scale("0..4").grades
     (0.0, 1.0, 2.0, 3.0, 4.0)
     """

@@ -168,10 +168,7 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
     """Return the measure that a name means, ours or any that ir_measures knows; in any case where one alone is meant.
 
-    `complete` and `rel` are those of `parse_measures`.
-
-    Raises:
-        MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
+    `complete` and `rel` are those of `parse_measures`, and so are the errors.
     """
     _refuse_names_of_other_tools(name)
     if _RANGE.fullmatch(name.strip()):
