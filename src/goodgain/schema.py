@@ -9,7 +9,7 @@ from functools import cached_property
 import narwhals as nw
 import polars as pl
 
-#: The doc_id of a row that says: this iteration searched and got nothing.
+#: The doc_id of a row for an iteration that searched and got nothing.
 EMPTY_DOC = "-"
 
 #: A line of TREC text that begins with this sign is a comment, as in trec_eval 10.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ir_measures
@@ -19,6 +19,7 @@ from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import score_run
+from goodgain.formats import Qrels
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
@@ -113,7 +114,7 @@ def compare(
         qrels: what `read_qrels` takes.
         systems: name -> what `read_run` takes; two or more.
         measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
-            only a host knows is better when higher.
+            only a provider of ir_measures knows is better when higher.
         rel: the smallest good label, for measures of ours that name none; None leaves it at 2.
         baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
         against: `previous` compares each system with the one before it alone, as the stages of a pipeline are; Holm's
@@ -155,18 +156,9 @@ def compare(
     judged = load_qrels(qrels, columns=columns)
     warn_of_labels(judged.frame, asked, rel=rel)
     needed = parse_measures([*asked, NumIter, NumResults])
-    scores: dict[str, Scores] = {}
-    reaches: dict[str, Reach] = {}
     unasked = [measure for measure in needed if measure not in asked]
-    with NoticesOfSystems() as notices:
-        for name, run in runs.items():
-            with notices.of(name):
-                _, searched = open_qrels_and_run(judged, run, columns=columns)
-                scores[name] = score_run(
-                    judged, searched, needed, order=order, provider=provider, bounds=bounds, low=False, unasked=unasked
-                )
-                if bounds:
-                    reaches[name] = find_reach(scores[name], judged, searched, needed, order=order)
+    options = {"order": order, "provider": provider, "bounds": bounds, "unasked": unasked}
+    scores, reaches = _score_systems(judged, runs, needed, columns, options)
     queries = {name: of.queries for name, of in scores.items()}
     few_shared = describe_shared_queries(queries)
     values = _build_matrices(scores, needed)
@@ -193,6 +185,26 @@ def compare(
         notes=tuple(note.text for note in notes),
         signature=_build_signature(scores, settings) | ({"against": against} if against else {}),
     )
+
+
+def _score_systems(
+    qrels: Qrels,
+    runs: Mapping[str, Any],
+    measures: Sequence[ir_measures.Measure],
+    columns: Columns | None,
+    options: dict[str, Any],
+) -> tuple[dict[str, Scores], dict[str, Reach]]:
+    """Return the scores of each system and, with bounds, what its unjudged results could add; options as in `score_run`."""
+    scores: dict[str, Scores] = {}
+    reaches: dict[str, Reach] = {}
+    with NoticesOfSystems() as notices:
+        for name, run in runs.items():
+            with notices.of(name):
+                _, searched = open_qrels_and_run(qrels, run, columns=columns)
+                scores[name] = score_run(qrels, searched, measures, low=False, **options)
+                if options["bounds"]:
+                    reaches[name] = find_reach(scores[name], qrels, searched, measures, order=options["order"])
+    return scores, reaches
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:

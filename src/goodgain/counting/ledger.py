@@ -106,14 +106,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Return the tally of a run in memory from its first occurrences, as `tally` does.
-
-    Args:
-        firsts: the first occurrences, in the order `seen`.
-        relevance: the label of each, null where it has none.
-        rels: the thresholds.
-        unit: that of all labels (`find_unit`).
-    """
+    """Return the tally of a run in memory, as `tally` does: from its first occurrences in the order `seen`, and their labels."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -145,13 +138,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Return how many labels reach a threshold, and their sum, by the position of the threshold.
+    """Return how many labels of each row reach a threshold, and their sum, by the position of the threshold.
 
     Args:
-        of: the number of the row that each label is counted for.
-        label: the labels.
-        number: how many rows there are.
-        rels: the thresholds.
+        of: the row that each label counts for, a number below `number`.
         names: the columns of the counts, and of the sums.
         unit: that of all labels (`find_unit`), so that sums are exact.
     """
@@ -183,10 +173,6 @@ def find_unit(labels: Any) -> float:
 
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
     """Count the good documents and their gain for each judged query: the half of `count` without the run.
-
-    Args:
-        judgments: one label a document; of labels by iteration the largest.
-        rels: the thresholds.
 
     Returns:
         query_id (sorted), and GoodPool and GainPool with the position of a threshold.

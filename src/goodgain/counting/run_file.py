@@ -256,7 +256,6 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 
 
 def _line_numbers(lines: TextLines, rows: int) -> Sequence[int]:
-    """Return the number of the line of each row."""
     content = lines.content
     if lines.lines is not None:
         return lines.lines

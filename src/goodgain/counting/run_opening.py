@@ -65,13 +65,7 @@ def open_qrels_and_run(
     errors: str = "raise",
     columns: Columns | None = None,
 ) -> tuple[Qrels, Run | RunFile]:
-    """Read qrels and open a run, with one `columns` for both.
-
-    The options are those of `read_qrels` and `read_run`.
-
-    Raises:
-        InputError: as both; a name in `columns` is a column of neither.
-    """
+    """Read qrels and open a run, with the options of `read_qrels` and `read_run` and one `columns` for both."""
     searched = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
     judged = load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     check_columns_used(columns or {}, searched, judged)

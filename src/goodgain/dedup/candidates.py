@@ -1,4 +1,4 @@
-"""Phase 1: gives each record keys, and forms candidate pairs of records that share one, with a bound on the pairs of a key."""
+"""Phase 1: gives each record keys, and forms candidate pairs of records that share a key, with a limit for each key."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from goodgain.dedup.records import MIN_SNIPPET, Records, has_item_id
 
 Policy = Literal["standard", "id", "strict", "content"]
 
-#: Shorter titles (`Home`, `Login`) are shared by pages that have nothing in common.
+#: Unrelated pages share shorter titles (`Home`, `Login`).
 _MIN_TITLE = 12
 #: The characters of a snippet that make a key: engines that cut snippets at different lengths agree on the beginning.
 _SNIPPET_START = 500
-#: Kinds of key that nearly prove sameness: however many records share one, each is compared with a neighbour.
+#: Kinds of key that almost prove sameness: each record is compared with a neighbour, however many share the key.
 _STRONG_KINDS = ("id", "doc_id", "url")
 
 
@@ -112,7 +112,7 @@ def _mark_settled(keys: pl.DataFrame, records: Records, policy: Policy) -> pl.Da
     """Add to each key whether its record is settled: two settled records need not be compared under this key.
 
     A record is settled if its URL names its document: results of one page share the key of the page, and results of
-    two pages are different. So two of them that share only a title need not be compared.
+    two pages are different. Two of them with only a title in common are not compared.
     """
     if policy != "standard":
         return keys.with_columns(settled=pl.lit(False))
@@ -131,7 +131,7 @@ def _pair_all(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Pair each open record of a bucket with the nearest in the order of texts (for the key of a page, of URLs)."""
+    """Pair each open record of a bucket with the nearest ones by their texts, or for the key of a page by their URLs."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")

@@ -18,12 +18,12 @@ class DocumentType:
     Names of fields are names in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL).
 
     Attributes:
-        item_ids: names in `ids`; equal values identify a document, different ones tell two apart.
-        lenient_ids: those of them that never tell two apart.
+        item_ids: names in `ids`; equal values identify a document, different ones separate two.
+        lenient_ids: those of them whose differences do not count.
         further_keys: sets of fields that together make two results candidates.
         required: fields that must agree before agreement of the others counts.
-        reject: fields that tell two apart if they differ.
-        weights: what the agreement of a field adds; 1 is enough for one document.
+        reject: fields whose differences separate two documents.
+        weights: what the agreement of a field adds; two results with a sum of 1 are one document.
         title: the field that is the title of this type.
         url: what a URL of this type names: the item, the item if its path goes beyond a start page, or nothing.
         goes_with: less specific types that a result of this type may be compared with.

@@ -20,8 +20,7 @@ def add_earlier_rows(frame: nw.DataFrame[Any], earlier: Any) -> tuple[nw.DataFra
     known = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars()
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError(
-            "the earlier results have no column document, so it is not known what their documents are; convert their "
-            "logs again, which writes it, or deduplicate them"
+            "the earlier results have no column document; convert their logs again, which writes it, or deduplicate them"
         )
     new = frame.to_polars()
     queries = new.get_column("query_id").cast(pl.String).unique()
@@ -43,13 +42,13 @@ def keep_earlier_documents(
 ) -> tuple[pl.DataFrame, int]:
     """Give the results of earlier documents their names back, and name the new results by the documents they join.
 
-    A new result that is the same as one of an earlier document joins it. One that is the same as results of two earlier
-    documents joins that of its best pair (by confidence, then name), as earlier documents are never merged.
+    A new result that is the same as one of an earlier document joins it. Earlier documents are never merged: a result that is
+    the same as results of two of them joins that of its best pair (by confidence, then name).
 
     Returns:
-        The new rows with their documents, and the number of bridges: results of two earlier documents at once, and
-        earlier documents that the new results show to be several. Without a bridge the documents are those of all results
-        deduplicated together, but for their names.
+        The new rows with their documents, and the number of bridges: new results that belong to two earlier documents, and
+        earlier documents that prove to be several. Without a bridge all results deduplicated together give the same documents,
+        under other names.
     """
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))
@@ -93,7 +92,7 @@ def _join_best(
     best: dict[int, str] = {}
     bridged: dict[int, int] = dict.fromkeys(range(groups.height), 0)  # new results that match two documents, by group
     for record, rows in rows_of.items():
-        matched = [(0.0, name) for name in own.get(record, ())]  # the same word for word comes before all else
+        matched = [(0.0, name) for name in own.get(record, ())]  # an identical result decides first
         matched = matched or [(-sure, name) for sure, other in neighbours[record] for name in own.get(other, ())]
         if matched:
             best[record] = min(matched)[1]
@@ -109,7 +108,7 @@ def _join_best(
 def _join_by_way_of_others(
     best: dict[int, str], rest: set[int], neighbours: dict[int, list[tuple[float, int]]]
 ) -> None:
-    """Add to `best` the records that are the same as new records alone: the surest pair of all decides, again and again."""
+    """Add to `best` the records that are the same only as new records, the pair of the highest confidence first."""
     waiting = [(-sure, best[other], record) for record in rest for sure, other in neighbours[record] if other in best]
     heapq.heapify(waiting)
     while waiting:

@@ -1,7 +1,7 @@
-"""Joins verified pairs to groups, and names the groups; both are the same whatever the order of the rows.
+"""Joins verified pairs to groups, and names the groups; the order of rows changes neither.
 
-All results of a group, a document, get the strongest name that one of them has. Names by content are hashes, which are
-equal in every process, on every machine, in every frame.
+All results of a group, a document, get the strongest name of any of them. Names by content are hashes, the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
     kind = pl.col("type")
     url_names_it = kind.is_in(NAMED_BY_URL) | (kind.is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
     content = [name for name in _CONTENT_COLUMNS if name in units.columns]
-    # From the strongest name to the weakest. The content comes before a doc_id, as searches issue doc_ids anew.
+    # From the strongest name to the weakest. Content is stronger than a doc_id: searches may reuse doc_ids.
     ranked = {
         "trusted": pl.when(pl.lit(records.trusted)).then("doc_id"),
         "item_id": item_id,
@@ -204,7 +204,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def _hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
-    # Nulls are left out with their names: a column that only other rows fill must not change the hash of this one.
+    # Nulls are left out with their names: a column that only other rows have must not change the hash of this one.
     values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
     lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]

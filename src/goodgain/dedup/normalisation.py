@@ -30,7 +30,7 @@ _INLINE_TAGS = (
     r"(?i)</?(?:b|strong|em|i|u|s|mark|span|font|a|sub|sup|small|code|tt|q|abbr|highlight|hit|hl|c0|ddd)(?:\s[^<>]*)?/?>"
     r"|\*\*"
 )
-#: The entities that snippets have; a full table would also decode what a page about HTML writes.
+#: The entities in snippets; a full table would also decode the examples of a page about HTML.
 _ENTITIES = (
     {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&hellip;": "..."}
     | dict.fromkeys(("&quot;", "&#34;"), '"')
@@ -63,7 +63,7 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
 
 
 def _fold(text: str) -> str:
-    # Casefolding can undo the normal form, so it is applied twice. Polars has no casefold.
+    # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 

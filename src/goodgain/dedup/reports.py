@@ -19,11 +19,11 @@ from goodgain.errors import InputError
 class Summary:
     """The numbers of results and documents, and of the pairs that each rule decided.
 
-    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts those that no
-    rule decided, which are kept apart. `refused` counts joins that would have put two records proven different into
-    one group; `skipped` lists the pairs that the bound on one key left uncompared. Documents are counted by query.
-    `earlier` counts the results that had their documents already, and `bridges` where these and the new results disagree:
-    new results that are the same as results of two earlier documents, and earlier documents that proved to be several.
+    `same` and `different` count, for each rule, the pairs of records that it decided; `undecided` counts the pairs that no
+    rule decided: they stay apart. `refused` counts joins that would have put two records proven different into one group;
+    `skipped` lists the pairs that the limit of a key left uncompared. Documents are counted by query. `earlier` counts the
+    results that had their documents already, and `bridges` where these and the new results disagree: new results that are
+    the same as results of two earlier documents, and earlier documents that proved to be several.
     """
 
     results: int

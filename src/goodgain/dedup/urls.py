@@ -44,11 +44,11 @@ _TRACKING = frozenset(
 )
 _TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "aspsessionid", "ml_subscriber")
 
-#: Names that hold a session in one site and an article in another: a session only if the value is a token.
+#: Names of sessions on some sites and of articles on others: a session only if the value is a token.
 _SESSION_IF_TOKEN = frozenset({"sid", "session", "s", "token", "sess"})
 _TOKEN = re.compile(r"(?=.*\d)(?:[0-9A-Za-z_-]{16,}|(?=.*[A-Za-z])[0-9A-Za-z]{8,})")
 
-#: Parameters that select content: two values are two pages.
+#: Parameters that select content: different values are different pages.
 _SELECTING = frozenset(
     """
     id p page v article item doc q lang version
@@ -59,7 +59,7 @@ _SELECTING = frozenset(
     event_id eventid video video_id videoid entry entry_id node nid key record recordid
     """.split()  # noqa: SIM905 - a table of words reads better as text
 )
-#: Of these, the numbers of pages: absent and 1 are the same page.
+#: Those with the number of a page: no number is page 1.
 _PAGE_NUMBERS = ("p", "page")
 
 #: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
@@ -96,7 +96,7 @@ _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 
 
 def normalise_url(url: str | None) -> str | None:
-    """Return the URL without the parts that do not distinguish pages; None if it names no page (javascript:, blank).
+    """Return the URL without the parts that do not distinguish pages; None if it does not name a page (javascript:, blank).
 
     Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
     sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
@@ -122,7 +122,7 @@ def parse_url(url: str) -> Url | None:
         path = _normalise_path(path)
     try:
         host, bare_host = _normalise_host(netloc, scheme)
-    except ValueError:  # the host is impossible, but equal texts still mean the same
+    except ValueError:  # an impossible host: equal texts are still equal
         text = _trim(url)
         return Url(text, text, text, "", True)
     if "/." in path:

@@ -22,9 +22,9 @@ from goodgain.dedup.urls import has_other_choice
 
 Mask = npt.NDArray[np.bool_]
 
-#: What normalisation leaves of the ellipsis at which a search engine cuts a snippet.
+#: What normalisation leaves of the ellipsis at the end of a cut snippet.
 _ELLIPSIS = " ."
-#: Two snippets agree if they share this part of the smaller one's 5-grams: a changed date or number leaves it so.
+#: Two snippets agree if they share this part of the smaller one's 5-grams, as where only a date or a number changed.
 _MIN_OVERLAP = 0.9
 #: Equal snippets of this many characters identify a document without any other field.
 _LONG_SNIPPET = 200
@@ -40,8 +40,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records that are compared as one type.
 
-    `left` and `right` are places in the records' frame, `kind` is the row of the table of types that holds, and
-    `compatible` says whether the types of the pairs can be one document.
+    `left` and `right` are places in the records' frame, `kind` is their row of the table of types, and `compatible` says
+    whether results of these types can be one document.
     """
 
     records: Records
@@ -279,7 +279,7 @@ def _has_common_field(pairs: Evidence) -> Mask:
 
 
 def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
-    # In hundredths: sums of 0.1 and 0.2 are not exact, and 1.0 is a threshold.
+    # In hundredths: sums of 0.1 and 0.2 are not exact, and the threshold is 1.0.
     total = np.zeros(len(pairs), dtype=np.int64)
     weights = {name: round(100 * weight) for name, weight in pairs.kind.weights.items()}
     snippet = weights.pop("snippet", 0)
@@ -319,7 +319,7 @@ _IDENTICAL = len(RULES) + 1
 
 
 def verify(records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32], policy: Policy) -> Verdicts:
-    """Decide for each pair of records whether they are the same document: a pair that one rule decides is not seen by the next."""
+    """Decide for each pair of records whether they are the same document; the first rule that decides a pair counts."""
     rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
     same = np.zeros(len(left), dtype=np.bool_)
     confidence = np.zeros(len(left))

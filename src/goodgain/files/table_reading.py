@@ -86,7 +86,6 @@ def read_container(content: Content, path: Path, kind: str, *, rows: int | None 
 
 
 def _read_first_rows(file: Any, rows: int) -> Any:
-    """Return the first rows of a Parquet file as a table of pyarrow."""
     import pyarrow as pa
 
     batches, found = [], 0

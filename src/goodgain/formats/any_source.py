@@ -36,13 +36,7 @@ class OpenFrame(NamedTuple):
 
 
 def open_source(source: Any, table: Table, *, errors: str, columns: Columns) -> tuple[str | None, OpenFrame, bool]:
-    """Open a run or qrels.
-
-    Args:
-        source: a path, or what `open_frame` takes.
-        table: what it is read as.
-        errors: `raise`, or `skip` to leave out bad lines.
-        columns: the user's names of columns.
+    """Open a run or qrels: a path, or what `open_frame` takes.
 
     Returns:
         Its name, its columns, and whether it is TREC text, whose lines are checked while they are read.

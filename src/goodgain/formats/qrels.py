@@ -288,7 +288,6 @@ def _exists(path: Path) -> bool:
 
 
 def _ir_datasets_qrels(dataset_id: str) -> Any:
-    """Return the judgments of a data set of ir_datasets."""
     missing = f"{quote(dataset_id)}: no such file"
     try:
         import ir_datasets
@@ -309,15 +308,7 @@ def _ir_datasets_qrels(dataset_id: str) -> Any:
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
-    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line.
-
-    Args:
-        path: the file.
-        columns: name in the file -> name here, for columns with other names.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line."""
     if _exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)

@@ -320,15 +320,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
-    """Return name -> run, the names as text.
-
-    Args:
-        systems: name -> what `read_run` takes.
-        least: how many systems there have to be.
-
-    Raises:
-        InputError: the runs have no names, a name is not text, two names are equal, or there are too few runs.
-    """
+    """Return name -> run, the names as text; raise `InputError` for runs without names, equal names, and too few runs."""
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
     named = {check_name(str(name), "system"): run for name, run in systems.items()}

@@ -19,7 +19,7 @@ from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import open_frame
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
-from goodgain.judging.scales import WORDS, Scale
+from goodgain.judging.scales import SCALES, Scale
 from goodgain.ranking.engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
 
@@ -161,9 +161,9 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
     if len(wrong):
         value = str(grades[wrong[0]])
         remedy = "correct it, or leave it empty where there is no grade"
-        for name, words in WORDS.items():
-            if value in words:
-                remedy = f"read such labels with scale={name!r}"
+        for known in SCALES.values():
+            if value in known.words:
+                remedy = f"read such labels with scale={known.name!r}"
         raise InputError(
             f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number; {remedy}"
         )

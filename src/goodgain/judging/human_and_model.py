@@ -191,7 +191,6 @@ def _list_queries(qrels: Qrels) -> set[str]:
 
 
 def _read_measure(measure: Any) -> ir_measures.Measure:
-    """Return the one measure that systems are compared on."""
     found = parse_measures(measure)
     if len(found) > 1:
         raise MeasureError(

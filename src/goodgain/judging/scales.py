@@ -32,10 +32,22 @@ class Scale:
         return self.grades == (0.0, 1.0)
 
 
-#: The scales with a name: their lowest and highest grade.
-_NAMED = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10), "esci": (0, 3)}
-#: Words that stand for grades: `esci` is the scale of Amazon's shopping queries, exact, substitute, complement, irrelevant.
-WORDS = {"esci": {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}}
+def _span(name: str, low: int, high: int, words: Mapping[str, float] | None = None) -> Scale:
+    """Return a scale of the whole grades from `low` to `high`."""
+    return Scale(name, tuple(map(float, range(low, high + 1))), words or {})
+
+
+#: The scales with a name. `esci` is that of Amazon's shopping queries: exact, substitute, complement, irrelevant.
+SCALES = {
+    scale.name: scale
+    for scale in (
+        _span("binary", 0, 1),
+        _span("graded", 0, 3),
+        _span("good-gain", 0, 4),
+        _span("detail", 1, 10),
+        _span("esci", 0, 3, {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}),
+    )
+}
 
 #: The name of a scale, `LOW..HIGH` for whole grades, `0,1,3` or a sequence for a list of grades.
 ScaleLike = str | Iterable[float]
@@ -48,24 +60,23 @@ _MOST_GRADES = 1000
 def find_scale(scale: ScaleLike) -> Scale:
     """Return a scale by its name, as `LOW..HIGH`, or from a list of its grades.
 
-    Raises:
-        InputError: it is not a scale.
-
     >>> find_scale("0..4").grades
     (0.0, 1.0, 2.0, 3.0, 4.0)
     """
     if isinstance(scale, str):
+        if scale in SCALES:
+            return SCALES[scale]
         match = _RANGE.fullmatch(scale)
-        low, high = _NAMED.get(scale) or (map(int, match.groups()) if match else (0, 0))
+        low, high = map(int, match.groups()) if match else (0, 0)
         if 0 < high - low < _MOST_GRADES:
-            return Scale(scale, tuple(map(float, range(low, high + 1))), WORDS.get(scale, {}))
+            return _span(scale, low, high)
     try:
         grades = tuple(sorted({float(grade) for grade in (scale.split(",") if isinstance(scale, str) else scale)}))
     except (TypeError, ValueError):
         grades = ()
     if len(grades) < 2 or not all(map(math.isfinite, grades)):
         raise InputError(
-            f"{scale!r} is not a scale of two or more grades; write {', '.join(_NAMED)}, LOW..HIGH such as 0..4, or a list of "
+            f"{scale!r} is not a scale of two or more grades; write {', '.join(SCALES)}, LOW..HIGH such as 0..4, or a list of "
             "grades such as 0,1,3"
         )
     return Scale(",".join(f"{grade:g}" for grade in grades), grades)

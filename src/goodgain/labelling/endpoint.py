@@ -200,7 +200,6 @@ class Endpoint:
             )
 
     def _receive(self, request: Request) -> bytes:
-        """Return the bytes of the answer, up to the limit."""
         end = time.monotonic() + self._timeout  # the client's own limit is for each piece
         received = bytearray()
         create = self._client.chat.completions.with_streaming_response.create
@@ -214,7 +213,6 @@ class Endpoint:
         return bytes(received)
 
     def _read_body(self, body: bytes) -> Reply:
-        """Return the answer in the body of a call that succeeded."""
         if len(body) > _LARGEST_BODY:
             return Reply(Answer(None, f"the answer is larger than {_LARGEST_BODY:,} bytes", "malformed"), may_cost=True)
         try:

@@ -44,13 +44,9 @@ def find_largest_label(qrels: pl.DataFrame) -> float:
 
 
 class RaisedScores:
-    """The values of measures with every unjudged result at the largest label, for a run that comes in batches.
+    """The values of measures that have bounds with every unjudged result at the largest label, for a run that comes in batches.
 
-    Args:
-        good_gain: measures of the ledger that have bounds.
-        ranked: measures of the ranking table that have bounds.
-        qrels: the judgments, one label a document.
-        rels: the thresholds of the tallies.
+    The qrels have one label a document; `rels` are the thresholds of the tallies.
     """
 
     def __init__(
@@ -90,7 +86,6 @@ def raise_tally(tallied: pl.DataFrame, rels: Sequence[float], label: float) -> p
 
 
 def _raise_table(table: RankingTable, label: float) -> RankingTable:
-    """Return a ranking table in which every document without a label has this one."""
     if table.retrieved is None:
         rows = nw.from_native(table.rows)
         return RankingTable(rows.with_columns(nw.col("relevance").fill_null(label)).to_native(), None)
@@ -126,26 +121,15 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return what each unjudged result of judged queries would add to each measure.
-
-    Args:
-        qrels: the judgments, without labels by iteration.
-        run: the run.
-        measures: measures that have bounds.
-        label: the label that a result would have.
-        order: how ranked measures get one ranking.
+    """Return what each unjudged result of judged queries would add, with this label, to each of some measures with bounds.
 
     Returns:
         Name of a measure -> query_id, doc_id, added.
     """
     good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     ranked = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
-    found: dict[str, pl.DataFrame] = {}
-    if good_gain:
-        found |= _add_to_iterations(qrels, run, good_gain, label)
-    if ranked:
-        found |= _add_to_ranking(qrels, run, ranked, label, order)
-    return found
+    of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}
+    return of_iterations | (_add_to_ranking(qrels, run, ranked, label, order) if ranked else {})
 
 
 def _add_to_iterations(

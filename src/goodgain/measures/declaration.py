@@ -89,15 +89,15 @@ class Declaration:
         return LEDGER_RULES if self.is_over_ledger else COMPUTED_RULES
 
     @cached_property
-    def host_measure(self) -> ir_measures.Measure | None:
+    def in_ir_measures(self) -> ir_measures.Measure | None:
         """The measure of ir_measures; None for one that it lacks."""
         return ir_measures.measures.registry[self.name] if self.family == "classic" else None
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
         """The measure without any parameter: that of ir_measures, unless some parameter is `own`."""
-        if self.host_measure is not None and not self.own:
-            return self.host_measure
+        if self.in_ir_measures is not None and not self.own:
+            return self.in_ir_measures
         return _make_measure(self)
 
     @property
@@ -242,10 +242,10 @@ class RankedMeasure(DeclaredMeasure):
     def __call__(self, **params: Any) -> ir_measures.Measure:
         """Return the measure with these parameters too; a classic one that has none of ours is ir_measures' own."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # theirs
-        host, own = self.declaration.host_measure, self.declaration.own
-        if host is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
+        theirs, own = self.declaration.in_ir_measures, self.declaration.own
+        if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
             return made
-        return type(host)(**{name: value for name, value in made.params.items() if name not in own})
+        return type(theirs)(**{name: value for name, value in made.params.items() if name not in own})
 
     def aggregator(self) -> ExactMean:
         """Return what averages values in ir_measures: over the queries that have one."""
@@ -273,8 +273,8 @@ def _copy_measure(name: str, params: dict[str, Any]) -> DeclaredMeasure:
 
 
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
-    host = declared.host_measure
-    supported = {**({} if host is None else host.SUPPORTED_PARAMS), **declared.own}
+    theirs = declared.in_ir_measures
+    supported = {**({} if theirs is None else theirs.SUPPORTED_PARAMS), **declared.own}
     kind = type(
         f"_{declared.name}",
         (GoodGainMeasure if declared.is_over_ledger else RankedMeasure,),
@@ -282,8 +282,8 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
             "__doc__": _write_docstring(declared, supported),
             "__module__": __name__,
             "__name__": declared.name,
-            "NAME": declared.name if host is None else f"goodgain.{declared.name}",
-            "AT_PARAM": declared.at if host is None else host.AT_PARAM,
+            "NAME": declared.name if theirs is None else f"goodgain.{declared.name}",
+            "AT_PARAM": declared.at if theirs is None else theirs.AT_PARAM,
             "PRETTY_NAME": declared.title,
             "SHORT_DESC": declared.definition,
             "SUPPORTED_PARAMS": supported,

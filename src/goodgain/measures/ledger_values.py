@@ -21,14 +21,9 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return the value of each measure for every judged query.
+    """Return query_id (sorted), and the value of each measure for every judged query, a Float64 column by its name.
 
-    Args:
-        measures: any good-gain measures.
-        counts: threshold -> ledger and pools, for the thresholds of the measures.
-
-    Returns:
-        query_id (sorted), and a Float64 column for each measure by its name.
+    `counts` has ledger and pools for each threshold of the measures.
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _group_by_threshold(measures, counts).items():
@@ -41,10 +36,9 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return the value of each measure at every iteration of the ledger; queries without judgments have no row.
+    """Return query_id, iteration, and the value of each measure there, a Float64 column by its name.
 
-    Returns:
-        query_id, iteration, and a Float64 column for each measure by its name.
+    Queries without judgments have no row.
     """
     result: pl.DataFrame | None = None
     for rel, group in _group_by_threshold(measures, counts).items():
@@ -72,15 +66,7 @@ def average_queries(values: pl.Series) -> float | None:
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
-    """Return a measure that has a value at every iteration.
-
-    Args:
-        measure: a measure that may lack its cutoff.
-        what: what shows the values, for the error: `the ledger`.
-
-    Raises:
-        MeasureError: the measure is not ours, or has an @.
-    """
+    """Return a measure of ours without @; raise `MeasureError` for any other, with what shows it: `the ledger`."""
     if not isinstance(measure, GoodGainMeasure):
         raise MeasureError(f"{measure} ranks documents and has no value at an iteration; {what} shows ours only")
     if measure.cutoff is not None:
@@ -141,12 +127,9 @@ _ROWS = 2**18
 
 
 class BatchScores:
-    """The values of the good-gain measures, collected batch by batch.
+    """The values of good-gain measures, collected batch by batch; `rels` are the thresholds of the tallies.
 
-    Args:
-        measures: any good-gain measures.
-        qrels: the judgments; they are counted when the first values are needed, so that meanwhile batches can be read.
-        rels: the thresholds of the tallies.
+    The qrels are counted when the first values are needed: meanwhile batches are read.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:

@@ -18,7 +18,7 @@ from goodgain.measures.good_gain import CG, DCGG, MEASURES
 from goodgain.measures.not_in_ir_measures import RankDCG
 from goodgain.measures.parameters import COMPUTED_RULES, check_parameters
 
-#: Name -> declaration, for the measures over one ranking that no host has, and for all that are computed here.
+#: Name -> declaration, for the measures over one ranking that ir_measures lacks, and for all that are computed here.
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 
@@ -85,9 +85,9 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
     if isinstance(measure, RankedMeasure):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
-    if declared is None or declared.host_measure is None:
+    if declared is None or declared.in_ir_measures is None:
         return None
-    return declared if isinstance(measure, type(declared.host_measure)) else None
+    return declared if isinstance(measure, type(declared.in_ir_measures)) else None
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
@@ -168,10 +168,7 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
     """Return the measure that a name means, ours or any that ir_measures knows; in any case where one alone is meant.
 
-    `complete` and `rel` are those of `parse_measures`.
-
-    Raises:
-        MeasureError: the name or a parameter is unknown (a near miss is named), or a value cannot be taken.
+    `complete` and `rel` are those of `parse_measures`, and so are the errors.
     """
     _refuse_names_of_other_tools(name)
     if _RANGE.fullmatch(name.strip()):

@@ -92,7 +92,7 @@ def _declare(
     """Declare a measure; what most of them have in common need not be said."""
     common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "ranked"}
     declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
-    measure: RankedMeasure = declared.measure  # type: ignore[assignment]  # that of a host is for classic ones alone
+    measure: RankedMeasure = declared.measure  # type: ignore[assignment]  # only classic ones may be of ir_measures
     return measure
 
 

@@ -148,8 +148,8 @@ def check_parameters(measure: ir_measures.Measure, computed: Mapping[str, Rule] 
     For measures that users define, the declared types and choices are checked, and the cutoff.
 
     Args:
-        measure: what a host is to compute.
-        computed: the rules of parameters with which it would not need a host: the error has theirs where they are broken too.
+        measure: what a provider is to compute.
+        computed: the rules under which it is computed here: where they are broken too, the error names them.
     """
     for name in measure.params:
         if name not in measure.SUPPORTED_PARAMS:

@@ -84,12 +84,7 @@ class RankedPlan:
 
 
 class RankedScores:
-    """Values of measures over one ranking, for a run that comes in batches of whole queries.
-
-    Args:
-        measures: measures that `is_computed_here` is true of.
-        judgments: the labels.
-    """
+    """Values of measures that `is_computed_here`, over one ranking, for a run that comes in batches of whole queries."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.plan = plan_measures(measures)
@@ -137,7 +132,7 @@ def score_ranking(
     """Return the value of each measure for every judged query.
 
     Args:
-        measures: measures that `is_computed_here` is true of.
+        measures: measures that `is_computed_here`.
         ranking: query_id, doc_id, score: one row per document of a query.
         qrels: query_id, doc_id, relevance: one row per judged document.
         query_ids: the judged queries, where some of them have no row; by default those of `qrels`.
@@ -182,11 +177,7 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
 def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
     """Return the value of each measure over the queries that have one, by name: the mean, or the sum for counts.
 
-    It is None where no query has a value.
-
-    Args:
-        measures: the measures.
-        values: what `score_ranking` returns.
+    It is None where no query has a value. `values` are those that `score_ranking` returns.
     """
     found: dict[str, float | None] = {}
     for measure in measures:

@@ -20,11 +20,7 @@ _LARGEST_SCALED = 100_000
 
 
 def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
-    """Return the provider that is asked for, or the one that ir_measures would choose for the measure.
-
-    Raises:
-        MeasureError: no installed provider computes the measure.
-    """
+    """Return the provider that the user named, or the one that ir_measures would choose for the measure."""
     known = ir_measures.providers.registry
     if provider is not None and provider not in known:
         raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")
@@ -42,12 +38,7 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
 def check_provider(
     provider: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
 ) -> None:
-    """Raise an error for input on which a provider crashes or gives a wrong number.
-
-    Raises:
-        MeasureError: gdeval gets ids that it cuts or refuses, ranx runs under pandas 3, or Bpref gets a query that has
-            only labels below 0.
-    """
+    """Raise `MeasureError` for input on which a provider crashes or gives a wrong number."""
     names = ", ".join(map(str, measures))
     if provider.NAME == "pytrec_eval":
         _check_low_labels(measures, labels)
@@ -144,14 +135,7 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
 
     Whole labels stay as they are. Where some label is fractional, a measure with a `rel` gets 1 where label >= rel and 0
     elsewhere. Linear nDCG gets the labels times the power of ten that makes them whole, which does not change its value. A
-    function that the user defined gets the labels themselves.
-
-    Args:
-        measure: a measure of ir_measures.
-        fractional: the labels that are not whole numbers.
-
-    Raises:
-        MeasureError: some label is fractional, and the measure is none of these.
+    function that the user defined gets the labels themselves. For any other measure a fractional label is an error.
     """
     if fractional.is_empty():
         return measure, Labelling()

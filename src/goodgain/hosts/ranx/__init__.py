@@ -24,7 +24,7 @@ import ranx  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
 from goodgain.errors import notice
-from goodgain.hosts.ranx.metrics import Given, compute_values, parse_metric
+from goodgain.hosts.ranx.metrics import Given, parse_metric
 from goodgain.hosts.ranx.report import Report
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
 from goodgain.measures.names import HOST_NAMES
@@ -66,7 +66,7 @@ def unregister() -> None:
 
 
 def _wrap_extract(original: Function) -> Function:
-    """Wrap ranx's parser of metrics, to which -l2.5 is an error and any name with rbp in it is RBP: ours are parsed first."""
+    """Wrap ranx's parser of metrics: ours are parsed first, because it refuses -l2.5 and takes any name with rbp for RBP."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -85,7 +85,7 @@ def _wrap_switch(original: Function) -> Function:
     def metric_switch(metric: str) -> Function:
         measure = parse_metric(metric)
         if measure is not None:
-            return lambda qrels, run, *_: compute_values(metric, measure, qrels, run)
+            return lambda qrels, run, *_: run.pair_with(qrels).compute_values(metric, measure)
         function = original(metric)
         return lambda qrels, run, *params: function(qrels.for_classic, run.for_classic, *params)
 

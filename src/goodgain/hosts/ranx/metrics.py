@@ -110,13 +110,12 @@ class Pair:
 
     def _count(self, rel: float) -> Counts:
         if rel not in self._counts:
-            making = count_with_notices if not self._counts else _count_quietly  # a notice about a run is given once
-            self._counts[rel] = making(self._qrels, self._run, [rel])[rel]
+            qrels, run = self._qrels, self._run
+            if self._counts:  # a notice about a run is given once
+                self._counts |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
+            else:
+                self._counts = count_with_notices(qrels, run, [rel])
         return self._counts[rel]
-
-
-def _count_quietly(qrels: Qrels, run: Run, rels: list[float]) -> dict[float, Counts]:
-    return count(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
 
 
 def _list_measures(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:
@@ -127,10 +126,3 @@ def _list_measures(rel: float, cutoff: int | None) -> Iterable[GoodGainMeasure]:
             continue
         if declared.uses_rel or rel == DEFAULT_REL:
             yield _set_parameters(name, cutoff, rel if declared.uses_rel else None)
-
-
-def compute_values(
-    metric: str, measure: GoodGainMeasure, qrels: Given, run: Given
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the value of one of our measures for each query; `metric` is what it was parsed from."""
-    return run.pair_with(qrels).compute_values(metric, measure)

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 #: The endings of pictures, and what says when a file was made: left out, so that the same data give the same file.
-_FORMATS: dict[str, dict[str, None]] = {
-    ".png": {},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}
+_FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 #: The largest number of plots in one picture.
 _MOST_PLOTS = 24
