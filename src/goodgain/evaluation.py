@@ -110,7 +110,7 @@ def score_run(
     """
     check_order(order)
     if bounds and qrels.labels is not None:  # a result has several labels then, and which applies depends on the run
-        raise InputError("bounds=True (--bounds) needs one label a document; read the qrels without labels='iteration'")
+        raise InputError("bounds=True needs one label a document; read the qrels without labels='iteration'")
     measures = _MeasuresBySource.of(asked, provider)
     check_iterations(run, needed=bool(measures.good_gain))
     found = consume_batches(

@@ -9,14 +9,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import goodgain as gg
 from goodgain.errors import GoodgainNotice
 from goodgain.traces import Summary, read_traces
 from goodgain.traces.tools import decide_tool, is_search_tool
+from tests.support.command import run_command
 
 from .conftest import by_iteration
 from .logs import Call, Story, Turn, docs, openai_chat
 
 Read = Callable[..., pl.DataFrame]
+FIXTURES = Path(__file__).parent / "fixtures"
 
 #: The names seen in logs and libraries, by what they are, written down by hand from what is known of each tool.
 WEB = """
@@ -73,8 +76,8 @@ def test_names_that_say_little_have_a_decision_and_the_summary_says_so(read: Rea
     seen: list[Summary] = []
     read("openai_chat", [[Call(docs("d1"), tool="search"), Call("42", tool="lookup")]], report=seen.append)
     lines = str(seen[0]).splitlines()
-    assert "  search 1: search (tools of this name differ: say with tools= if this is wrong)" in lines
-    assert "  lookup 1: not a search (tools of this name differ: say with tools= if this is wrong)" in lines
+    assert "  search 1: search (some tools of this name search, others do not; tools= decides)" in lines
+    assert "  lookup 1: not a search (some tools of this name search, others do not; tools= decides)" in lines
 
 
 def test_names_that_the_table_lacks_are_told_by_their_words() -> None:
@@ -116,7 +119,9 @@ def test_tools_whose_answers_look_like_results_are_named(read: Read) -> None:
         [Call([{"name": "no id"}, {"name": "no URL"}], tool="list_users"), Call(["a", "b"], tool="list_names")],
     ]  # fmt: skip
     seen: list[Summary] = []
-    with pytest.warns(GoodgainNotice, match=r"look like lists of results: ask_the_library \(1 of 2\); if one is a sea"):
+    with pytest.warns(
+        GoodgainNotice, match=r"look like lists of results: ask_the_library \(1 of 2\); if they search, say tools="
+    ):
         read("openai_chat", story, report=seen.append)
     lines = str(seen[0]).splitlines()
     assert "  ask_the_library 2: not a search; 1 of its answers look like lists of results" in lines
@@ -137,3 +142,31 @@ def test_a_web_tool_that_also_opens_pages_searches_where_its_arguments_say_so(tm
     calls[1]["arguments"] = json.dumps({"open": [{"ref_id": "turn0search0"}]})
     (tmp_path / "q.json").write_text(json.dumps(messages))
     assert by_iteration(read_traces(tmp_path / "q.json")) == [["d1"]]
+
+
+def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_nothing_is_written(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes((FIXTURES / "jsonl" / "story.jsonl").read_bytes())
+    for tools in (["web_lokup"], "web_lokup", ["a", "b"]):
+        with pytest.raises(gg.InputError, match="no tool in these logs is called .*; they call search"):
+            gg.read_traces(log, tools=tools)
+    with pytest.raises(gg.InputError, match="no tool in these logs is called"):
+        gg.convert_traces(log, tmp_path / "agent.run", tools=["web_lokup"])
+    assert not (tmp_path / "agent.run").exists()
+    assert gg.read_traces(log, tools=["search", "web_lokup"]).height == gg.read_traces(log, tools=["search"]).height
+
+
+def test_several_tools_can_be_named_with_commas(tmp_path: Path) -> None:
+    log = FIXTURES / "jsonl" / "story.jsonl"
+    for number, tools in enumerate((["--tools", "search, other"], ["--tools", "other", "--tools", "search"])):
+        assert run_command("convert", log, "-o", tmp_path / f"{number}.run", *tools).returncode == 0
+    assert (tmp_path / "0.run").read_bytes() == (tmp_path / "1.run").read_bytes() != b""
+
+
+def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.jsonl").write_text(
+            (FIXTURES / "jsonl" / "story.jsonl").read_text().replace('"query_id": "', f'"query_id": "{name}-')
+        )
+    with pytest.warns(gg.GoodgainNotice, match="the logs name no system, so all of them are one run"):
+        gg.convert_traces([tmp_path / "old.jsonl", tmp_path / "new.jsonl"], tmp_path / "{system}.run")

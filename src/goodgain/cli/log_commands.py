@@ -61,7 +61,10 @@ _POLICIES = ("standard", "id", "strict", "content")
 )
 @click.option("--iteration", type=click.Choice(["step", "call"]), help="What an iteration is. Default: a step.")
 @click.option(
-    "--tools", multiple=True, metavar="NAME", help="A tool that searches; instead of the rule of docs/traces."
+    "--tools",
+    multiple=True,
+    metavar="NAME,...",
+    help="All tools that search, instead of the rule of docs/traces: --tools search,lookup.",
 )
 @click.option("--query-id", help="For traces without one: a constant, or a path such as /metadata/qid.")
 @shared.file_option(
@@ -99,7 +102,7 @@ def convert(
             deduplicate=deduplication,
             deduplicate_all=policy in _POLICIES,
             normalise_url=normalise_url,
-            tools=list(tools) or None,
+            tools=[name.strip() for names in tools for name in names.split(",")] or None,
             jobs=jobs,
             progress=progress,
             **options,

@@ -18,7 +18,7 @@ _OTHERWISE = {"retry_failed=True": "--retry failed", "deduplicate=None": "--dedu
 #: An argument as messages write it: bounds=True, labels='iteration', columns= and the like, not inside a measure's name.
 _ARGUMENT = re.compile(
     r"(?:^|(?<=\s)|(?<=\s\())(?P<name>[a-z_]+)="
-    r"(?P<value>\{[^}]*\}|'[^']*'|\"[^\"]*\"|True|False|None|-?[0-9]+(?:\.[0-9]+)?|)(?=[\s,;:.)]|$)"
+    r"(?P<value>\{[^}]*\}|\[[^\]]*\]|'[^']*'|\"[^\"]*\"|True|False|None|-?[0-9]+(?:\.[0-9]+)?|)(?=[\s,;:.)]|$)"
 )
 
 
@@ -46,7 +46,7 @@ def _write_option(option: click.Option, value: str) -> str:
     if value in ("", "True", "False"):
         return flag
     value = value.lower() if value == "None" else value
-    return f"{flag} {value.strip('{}').replace(': ', '=').translate(_NO_QUOTES)}"
+    return f"{flag} {value.strip('{}[]').replace(': ', '=').replace(', ', ',').translate(_NO_QUOTES)}"
 
 
 _NO_QUOTES = str.maketrans("", "", "'\"")

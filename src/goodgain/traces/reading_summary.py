@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from goodgain.errors import notice
-from goodgain.traces.tools import describe_tool, is_known_tool
+from goodgain.traces.tools import describe_tool, is_known_tool, write_tools
 
 #: Errors that a notice quotes, ids of queries and names that it lists; the others are counted.
 _MAX_ERRORS_SHOWN, _MAX_IDS_SHOWN, _MAX_NAMES_SHOWN = 5, 10, 20
@@ -51,6 +51,7 @@ class Summary(msgspec.Struct):
     unparsed: int = 0
     unrecorded: int = 0
     without_search: int = 0
+    idle: Counter[RunName] = msgspec.field(default_factory=Counter)
     lookalikes: Counter[str] = msgspec.field(default_factory=Counter)
     searches_elsewhere: int = 0
     searched_elsewhere: int = 0
@@ -149,7 +150,7 @@ class Summary(msgspec.Struct):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             lines.append(f"queries by system: {_format_counts(by_label)}")
         if self.joined_runs:
-            by_id = " (--earlier-queries FILE joins by question too)" if self.earlier_by_id else ""
+            by_id = " (earlier_queries= joins by question too)" if self.earlier_by_id else ""
             lines.append(
                 f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
                 f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
@@ -159,7 +160,12 @@ class Summary(msgspec.Struct):
         if self.searches_elsewhere:
             lines.append(self._describe_elsewhere())
         if self.without_search:
-            lines.append(f"{self.without_search} queries never searched: they have no rows in a run")
+            shares = [
+                f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label
+            ]
+            lines.append(
+                f"queries that never searched, and have no rows in a run: {', '.join(shares) or self.without_search}"
+            )
         if self.passed_over:
             lines.append(f"{self.passed_over} exchanges with other endpoints passed over")
         if self.other_roots:
@@ -199,19 +205,19 @@ class Summary(msgspec.Struct):
         """Yield a notice for ids that are not the ones that the caller may expect."""
         if self.own_ids:
             yield (
-                f"query_id= (--query-id) was not used where logs have query ids of their own: {self.own_ids}, such as "
-                f"{self.first_own_id!r}. Give other ids with query_ids= (--query-ids)."
+                f"query_id= was not used where logs have query ids of their own: {self.own_ids}, such as "
+                f"{self.first_own_id!r}. Give other ids with query_ids=."
             )
         if self.unnamed:
             more = ", ..." if self.unnamed > _MAX_IDS_SHOWN else ""
             yield (
-                f"query_ids= (--query-ids) does not name all queries; {self.unnamed} keep their ids: {self.first_unnamed}{more}. "
+                f"query_ids= does not name all queries; {self.unnamed} keep their ids: {self.first_unnamed}{more}. "
                 "Add them to the table."
             )
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Name the queries that are "
-                "the same with query_ids= (--query-ids)."
+                "the same with query_ids=."
             )
 
     def _find_overlooked(self) -> Iterator[str]:
@@ -237,15 +243,14 @@ class Summary(msgspec.Struct):
                 f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
                 "turn of each trace that searched"
             )
-        missed = [
-            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})"
-            for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN)
-            if not is_known_tool(name)
-        ]
+        missed = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
+        shown = ", ".join(
+            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})" for name in missed
+        )
         if missed and not any(choice.startswith("tools=") for choice in self.choices):
             yield (
-                f"the answers of tools that do not count as searches look like lists of results: {', '.join(missed)}; "
-                "if one is a search, name all search tools with tools="
+                f"the answers of tools that do not count as searches look like lists of results: {shown}; "
+                f"if they search, say {write_tools(filter(None, [*self.searches, *missed]))}"
             )
 
     def _find_unread(self) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -131,7 +131,7 @@ def has_argument(arguments: Any, key: str) -> bool:
 def describe_tool(name: str, *, counted: bool) -> str:
     """Return the decision on a tool in words, for the summary of a reading."""
     if _normalise_name(name) in _DOUBTFUL_KEYS:
-        return f"{SEARCH if counted else NOT_SEARCH} (tools of this name differ: say with tools= if this is wrong)"
+        return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; tools= decides)"
     if counted:
         return SEARCH
     if decide_tool(name) == CODE_SEARCH:
@@ -156,6 +156,19 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     if not all(isinstance(name, str) for name in names):
         raise InputError("tools= takes the names of the search tools, or a function of a name that says True or False")
     return NamedTools(names)
+
+
+def check_tools_called(tools: ToolPredicate | Collection[str] | str | None, called: Collection[str]) -> None:
+    """Raise unless some tool of a log, by the names of all that it calls, is one that the user named as a search."""
+    named = make_tool_predicate(tools)
+    if isinstance(named, NamedTools) and called and not any(map(named, called)):
+        names, others = (", ".join(sorted(some)) for some in (named, filter(None, called)))
+        raise InputError(f"tools={[*named]!r}: no tool in these logs is called {names}; they call {others}")
+
+
+def write_tools(names: Iterable[str]) -> str:
+    """Return the option that names these tools as searches."""
+    return f"tools={[*dict.fromkeys(names)]!r}"
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.trace_files import Paths, find_trace_files
 from goodgain.traces.reading.trace_reading import Progress, read_batches
 from goodgain.traces.reading_summary import Summary
+from goodgain.traces.tools import check_tools_called
 
 
 class Conversion(NamedTuple):
@@ -92,9 +93,7 @@ def convert_traces(
     files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in (results, costs, queries)))
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
-        raise InputError(
-            "earlier results (--with) are joined by deduplication; give deduplicate=, or leave out --dedup none"
-        )
+        raise InputError("earlier results are joined by deduplication; give deduplicate=")
     table = None if query_ids is None else read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None)
     tables = [Path(one) for one in (earlier_queries, query_ids) if isinstance(one, (str, os.PathLike))]
@@ -119,6 +118,7 @@ def convert_traces(
             writer.add(converter.convert_rows(rows), summary)
         writer.write_tables(new_ids)
         writer.check_system(summary)
+        check_tools_called(read.tools, {*summary.searches, *summary.skipped_tools})
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
     return Conversion(writer.runs, files.results, writer.rows, writer.deduplicated, summary)
@@ -131,7 +131,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
         frame = read_results(file)
         if "document" not in frame.columns:
             raise InputError(
-                f"{file}: its results have no documents; convert their logs again with results= (--results), which "
+                f"{file}: its results have no documents; convert their logs again with results=, which "
                 "writes them, or deduplicate the file (goodgain dedup)"
             )
         frames.append(frame.filter(pl.col("document").is_not_null()))

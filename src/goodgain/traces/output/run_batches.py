@@ -270,7 +270,12 @@ class OutputWriter:
         if self.deduplicated and not deduplication_asked:
             notice(
                 f"the results of {self.deduplicated} queries lack ids: deduplication identified their documents; "
-                "--dedup none (deduplicate=None) uses their URLs as they are"
+                "deduplicate=None uses their URLs as they are"
+            )
+        if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
+            notice(
+                f"the logs name no system, so all of them are one run: {self.runs[DEFAULT_TAG]}. For a run of each system, name "
+                "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
             )
         warn_of_escaped_ids(self._escaped, self._files.run)
 

@@ -126,7 +126,7 @@ def detect_format(path: Path, head: FileHead) -> Format:
     if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
         raise InputError(
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to find its format; name the format with "
-            f"format= (--format): {', '.join(known)}"
+            f"format=: {', '.join(known)}"
         )
     raise InputError(_describe_unclaimed(path, head, known))
 

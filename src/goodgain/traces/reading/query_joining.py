@@ -128,7 +128,7 @@ def read_query_ids(source: Any) -> QueryIds:
 
 
 def read_earlier_queries(source: Any) -> dict[str, Question]:
-    """Read the ids and questions of an earlier conversion, which `queries=` (--queries) wrote.
+    """Read the ids and questions of an earlier conversion, which `queries=` wrote.
 
     Raises:
         InputError: they cannot be read, lack a column, or have two questions for one id.
@@ -202,8 +202,8 @@ def _check_equal_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]]) -> None:
             if other.question.key != query.question.key and other.run.system != query.run.system:
                 raise InputError(
                     f"the query id {query_id!r} has two questions: {other.question.text!r} in {format_place(other.at)}, and "
-                    f"{query.question.text!r} in {format_place(query.at)}; give each query its id with query_ids= (--query-ids), "
-                    "or query_id= (--query-id)"
+                    f"{query.question.text!r} in {format_place(query.at)}; give each query its id with query_ids=, "
+                    "or query_id="
                 )
 
 
@@ -241,7 +241,7 @@ def _check_new_ids(runs: Mapping[RunName, Mapping[str, NamedQuery]], ids: Mappin
                 raise InputError(
                     f"{format_place(query.at)}: the queries {other.query_id!r} and {query_id!r} of one system would both be "
                     f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
-                    "query_ids= (--query-ids)"
+                    "query_ids="
                 )
 
 

@@ -88,7 +88,7 @@ def _is_search(call: ToolCall | SearchCall, options: ReadOptions) -> bool:
 def make_strict_error(unknown: UnknownItem) -> InputError:
     """Return the error for something that is not understood, where the caller asked for none with `strict`."""
     return InputError(
-        f"{_describe(unknown)}, and strict=True (--strict) allows no such item; leave it out to read the rest of the trace "
+        f"{_describe(unknown)}, and strict=True allows no such item; leave it out to read the rest of the trace "
         "with a notice"
     )
 

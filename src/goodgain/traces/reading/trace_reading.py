@@ -27,7 +27,7 @@ from goodgain.traces.reading.trace_files import Paths, TraceFile, find_trace_fil
 from goodgain.traces.reading.trace_queries import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
-from goodgain.traces.tools import ToolPredicate
+from goodgain.traces.tools import ToolPredicate, check_tools_called
 
 Value = TypeVar("Value")
 #: Called with the bytes read so far and the bytes in all.
@@ -132,6 +132,7 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     summary, names = Summary(), QueryNames()
     frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
     new_ids = names.join(options, summary)
+    check_tools_called(tools, {*summary.searches, *summary.skipped_tools})
     summary.give_notices()
     if report is not None:
         report(summary)
@@ -217,7 +218,7 @@ class _BatchBuilder:
         """Add a trace of the log with this name, and of the system given or the one that the log names."""
         skip = self.options.errors == "skip"
         counted = Summary() if skip else self.summary  # counts of a trace that is left out must not be added
-        before = sum(counted.searches.values())
+        before, idle_before = sum(counted.searches.values()), counted.without_search
         with _skip_errors(self.options, self.summary):
             queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
             run = name_run(trace, system, self.options)
@@ -227,6 +228,8 @@ class _BatchBuilder:
             if searches and self.options.iteration is None and trace_format.iteration == "call":
                 counted.calls_as_iterations[trace_format.name] += searches
             counted.systems[run] += len(queries)
+            if idle := counted.without_search - idle_before:
+                counted.idle[run] += idle
             if skip:
                 self.summary.add(counted)
             for query, of in zip(queries, named, strict=True):
