@@ -268,9 +268,9 @@ def _read_log(
     chosen = file.format if options.format == "auto" else options.format
     trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
     source = Source(
-        log.path, log.head, summary, citations=options.citations, reranked=options.reranked, costs=options.costs,
-        skip=options.errors == "skip", is_search=options.is_search_tool, span=file.span, first_line=file.first_line,
-        first_number=file.first_number, opener=log.open,
+        log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs,
+        skip=options.errors == "skip", is_search=options.is_search_tool, span=file.span, line=file.first_line,
+        number=file.first_number,
     )  # fmt: skip
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
