@@ -19,8 +19,14 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.traces.reading.parallel_map import map_in_processes
-from goodgain.traces.reading.query_ids import QueryNames, name_queries, name_run
-from goodgain.traces.reading.query_joining import NamedQuery, read_query_ids, rename_queries
+from goodgain.traces.reading.query_ids import (
+    NamedQuery,
+    QueryNames,
+    name_queries,
+    name_run,
+    read_query_ids,
+    rename_queries,
+)
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows, concat_results
 from goodgain.traces.reading.trace_files import Paths, TraceFile, find_trace_files, plan_tasks
