@@ -148,7 +148,7 @@ def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_not
     log = tmp_path / "log.jsonl"
     log.write_bytes((FIXTURES / "jsonl" / "story.jsonl").read_bytes())
     for tools in (["web_lokup"], "web_lokup", ["a", "b"]):
-        with pytest.raises(gg.InputError, match="no tool in these logs is called .*; they call search"):
+        with pytest.raises(gg.InputError, match=r"no tool in these logs is called .*; they call search"):
             gg.read_traces(log, tools=tools)
     with pytest.raises(gg.InputError, match="no tool in these logs is called"):
         gg.convert_traces(log, tmp_path / "agent.run", tools=["web_lokup"])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.files.opening import compression, open_stream
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.logs import Opener, base_name, read_archive, read_at_most, read_rows
@@ -23,47 +22,43 @@ _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
 #: A file with more lists and objects than these, and more than one for so many bytes, is not a log: `[{},{},{},...`
 #: takes 60 times its size in memory, and the densest logs, those with log probabilities, have one for 20 bytes.
 _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
-#: Shorter lines of a file that is not compressed are not counted: what they take in memory is bounded by what is on the disk.
-_COUNTED = 1 << 20
 #: At most so many things that are not understood are kept of one trace: hostile input must not fill the memory.
 _MAX_UNKNOWN = 1000
 
 
+@dataclass
 class Source:
     """One file as a format reads it, or a range of its lines.
 
     Attributes:
         path: the file; `name` is its base name, which query ids are made of.
+        head: its first bytes.
+        summary: where what is left out is counted.
+        open: opens its bytes.
         citations: whether citations of answers are results.
         reranked: whether a reranker's list replaces its retriever's.
         costs: whether steps are to say what they cost.
+        skip: whether traces that cannot be read are left out.
         is_search: which tools are searches, by the caller's choice or by their names.
-        summary: where what is left out is counted.
+        span: the range of bytes; `line` and `number` are the numbers of the next line and of the next trace.
         bytes_read: how many bytes of lines were read so far.
     """
 
-    def __init__(
-        self, path: Path, head: FileHead, summary: Summary, *,
-        citations: bool = False, reranked: bool = False, costs: bool = False, skip: bool = False,
-        is_search: ToolPredicate = is_search_tool,
-        span: tuple[int, int] | None = None, first_line: int = 1, first_number: int = 1, opener: Opener | None = None,
-    ) -> None:  # fmt: skip
-        self.path = path
-        self.head = head
-        self.summary = summary
-        self.citations = citations
-        self.reranked = reranked
-        self.costs = costs
-        self.is_search = is_search
-        self.bytes_read = 0
-        self._values = 0
-        self._is_packed = opener is not None or compression(path) is not None
-        self._open = partial(open_stream, path) if opener is None else opener
-        self._unknown: list[UnknownItem] = []
-        self._skip = skip
-        self._span = span
-        self._line = first_line
-        self._number = first_number
+    path: Path
+    head: FileHead
+    summary: Summary
+    open: Opener
+    citations: bool = False
+    reranked: bool = False
+    costs: bool = False
+    skip: bool = False
+    is_search: ToolPredicate = is_search_tool
+    span: tuple[int, int] | None = None
+    line: int = 1
+    number: int = 1
+    bytes_read: int = field(default=0, init=False)
+    _values: int = field(default=0, init=False)
+    _unknown: list[UnknownItem] = field(default_factory=list, init=False)
 
     @property
     def name(self) -> str:
@@ -94,8 +89,8 @@ class Source:
         yield value, at
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
-        start, end = self._span or (0, None)
-        with self._open() as file:
+        start, end = self.span or (0, None)
+        with self.open() as file:
             if start:
                 file.seek(start)
             while end is None or start + self.bytes_read < end:
@@ -103,7 +98,7 @@ class Source:
                 if not line:
                     break
                 self.bytes_read += len(line)
-                at, self._line = f"{self.path}, line {self._line}, at ", self._line + 1
+                at, self.line = f"{self.path}, line {self.line}, at ", self.line + 1
                 if len(line) >= _MAX_PIECE:
                     raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace a line")
                 if line.isspace():
@@ -115,14 +110,12 @@ class Source:
                     self._raise_or_skip(
                         InputError(f"{format_place(at)}: is not JSON ({error}); is the file cut off there?")
                     )
-                    self._number += 1  # the line counts, so that the traces after it keep their numbers
+                    self.number += 1  # the line counts, so that the traces after it keep their numbers
                     continue
                 yield value, at
 
     def _check_values(self, text: bytes, size: int) -> None:
         """Count the lists and objects in a text, and refuse a file that has as many in so many bytes as only hostile ones do."""
-        if len(text) < _COUNTED and not self._is_packed:
-            return
         self._values += text.count(b"[") + text.count(b"{")
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(
@@ -132,7 +125,7 @@ class Source:
 
     def bytes(self) -> bytes:
         """Read the whole file."""
-        with self._open() as file:
+        with self.open() as file:
             content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise InputError(
@@ -178,7 +171,7 @@ class Source:
 
     def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
         """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
-        number, self._number = self._number, self._number + 1
+        number, self.number = self.number, self.number + 1
         with self.handle_errors():
             if (trace := one(value, at)) is not None:
                 trace.number = number
@@ -200,7 +193,7 @@ class Source:
         return InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
 
     def _raise_or_skip(self, error: InputError) -> None:
-        if not self._skip:
+        if not self.skip:
             raise error
         self._unknown.clear()  # these items stand in the trace that is left out
         self.summary.count_error(error)

@@ -21,8 +21,7 @@ from goodgain.files.results import check_results_name, read_results
 from goodgain.files.writing import Outputs
 from goodgain.traces.output.run_batches import BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.traces.output.runs import NormaliseUrl
-from goodgain.traces.reading.query_ids import QueryNames
-from goodgain.traces.reading.query_joining import Question, read_earlier_queries, read_query_ids
+from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.trace_files import Paths, find_trace_files
 from goodgain.traces.reading.trace_reading import Progress, read_batches

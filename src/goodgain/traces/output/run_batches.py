@@ -18,7 +18,7 @@ from goodgain.files.table_writing import Append, EncodedRows, append_rows, encod
 from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
-from goodgain.traces.reading.query_joining import rename_queries
+from goodgain.traces.reading.query_ids import rename_queries
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary
 

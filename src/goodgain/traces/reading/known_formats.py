@@ -19,7 +19,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -201,7 +201,7 @@ def _explain(trace_format: Format, path: Path, head: FileHead) -> str:
     elif head.kind == "json":
         content = orjson.dumps(head.value)
     whole = FileHead(head.name, content, whole=True)
-    source = Source(path, whole, Summary(), opener=lambda: nullcontext(BytesIO(content)))
+    source = Source(path, whole, Summary(), lambda: BytesIO(content))
     try:
         trace = next(trace_format.read(source), None)
     except InputError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
@@ -10,11 +10,12 @@ from typing import Any, Literal
 from goodgain.errors import InputError
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import get_format
-from goodgain.traces.reading.query_joining import QueryIds
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, make_tool_predicate
 
 QueryId = str | Callable[[Trace], str]
+#: The ids that a table gives to queries: by the key of their question, or by the name of their log.
+QueryIds = Mapping[bytes | str, str]
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "turns": ("last", "searching", "all"),

@@ -19,8 +19,14 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.traces.reading.parallel_map import map_in_processes
-from goodgain.traces.reading.query_ids import QueryNames, name_queries, name_run
-from goodgain.traces.reading.query_joining import NamedQuery, read_query_ids, rename_queries
+from goodgain.traces.reading.query_ids import (
+    NamedQuery,
+    QueryNames,
+    name_queries,
+    name_run,
+    read_query_ids,
+    rename_queries,
+)
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows, concat_results
 from goodgain.traces.reading.trace_files import Paths, TraceFile, find_trace_files, plan_tasks
@@ -271,9 +277,9 @@ def _read_log(
     chosen = file.format if options.format == "auto" else options.format
     trace_format = detect_format(log.path, log.head) if chosen == "auto" else get_format(chosen)
     source = Source(
-        log.path, log.head, summary, citations=options.citations, reranked=options.reranked, costs=options.costs,
-        skip=options.errors == "skip", is_search=options.is_search_tool, span=file.span, first_line=file.first_line,
-        first_number=file.first_number, opener=log.open,
+        log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs,
+        skip=options.errors == "skip", is_search=options.is_search_tool, span=file.span, line=file.first_line,
+        number=file.first_number,
     )  # fmt: skip
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
