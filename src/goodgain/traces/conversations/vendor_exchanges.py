@@ -62,16 +62,19 @@ class JoinedConversation(Conversation):
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
         """Return the messages of a response, with their places."""
-        return place(response[cls.answered], f"{at}/{cls.answered}")
+        return place(response.get(cls.answered), f"{at}/{cls.answered}")
 
     @classmethod
     def make_exchange(cls, record: Any, at: str) -> Exchange | None:
         """Return a recorded exchange; None for any other record."""
-        if (found := cls.split(record)) is None:
-            return None
-        request, response = found
-        messages = place(request[cls.asked], f"{at}/request/{cls.asked}")
-        return Exchange(at, messages, cls.find_answer(response, f"{at}/response"), response, f"{at}/response")
+        found = cls.split(record)
+        return None if found is None else cls.pair(*found, f"{at}/request", f"{at}/response")
+
+    @classmethod
+    def pair(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> Exchange:
+        """Return a request and its response as an exchange."""
+        messages = place(request.get(cls.asked), f"{at}/{cls.asked}")
+        return Exchange(at, messages, cls.find_answer(response, response_at), response, response_at)
 
     @staticmethod
     def key(message: Any) -> Hashable | None:
