@@ -76,14 +76,14 @@ class JoinedConversation(Conversation):
         messages = place(request.get(cls.asked), f"{at}/{cls.asked}")
         return Exchange(at, messages, cls.find_answer(response, response_at), response, response_at)
 
-    @staticmethod
-    def key(message: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, message: Any) -> Hashable | None:
         """Return what two copies of a message have in common, such as its role, the ids of its calls and its text.
 
         None for messages that clients may leave out when they send the history again: thoughts, and calls of tools that
         the vendor runs.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
     def read_exchange(self, exchange: Exchange) -> None:
         """Read the messages of an exchange that are new, and its answer."""

@@ -144,8 +144,8 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         found.previous = expect_id(request.get("previous_response_id"), f"{at}/previous_response_id")
         return found
 
-    @staticmethod
-    def key(item: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, item: Any) -> Hashable | None:
         """Return kind, role and text or id of an item; None for thoughts and hosted calls, which need not be sent again."""
         if not isinstance(item, dict):
             return None
