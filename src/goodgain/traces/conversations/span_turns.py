@@ -13,16 +13,9 @@ from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
+from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
 from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
-from goodgain.traces.conversations.tree import (
-    find_list,
-    find_query_id,
-    id_or_none,
-    message_text,
-    objects_in,
-    or_unanswered,
-)
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import expect_text, format_place
 from goodgain.traces.input.sources import Source
@@ -67,11 +60,11 @@ class _Root:
         #: Whether any span is a model's, a tool's, an agent's ..., or may be: else it is no agent's work.
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         rooted = [top, *(span for span in self.spans if span is not top)]
-        sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
+        sessions = (tree.id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
         self.session = next(filter(None, sessions), None)
         self.key = self.session or f"\0{alone}"
         named = (
-            find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
+            tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
             for span in rooted
         )
         self.query_id = next(filter(None, named), None)
@@ -210,13 +203,13 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
     messages = [
         (
             str(message.get("message.role", message.get("role"))),
-            message_text(message.get("message.content", message.get("content"))),
+            tree.message_text(message.get("message.content", message.get("content"))),
         )
         for message in span.get_objects("llm.input_messages")
     ]
     if not messages:
         given = parse_if_json(span.get("gen_ai.input.messages") or span.get("input.value"))
-        held, _ = find_list(given, "messages")
+        held, _ = tree.find_list(given, "messages")
         if held is None:
             return [], given if isinstance(given, str) else ""
         held = held[0] if len(held) == 1 and isinstance(held[0], list) else held
@@ -232,8 +225,8 @@ def _read_role_and_text(message: Attributes) -> tuple[str, str]:
     body = message.get("data", message.get("kwargs", message))
     body = body if isinstance(body, dict) else message
     role = message.get("role", body.get("type", message.get("type")))
-    parts = objects_in(body.get("parts"))
-    return str(role), message_text([part.get("content") for part in parts] or body.get("content"))
+    parts = tree.objects_in(body.get("parts"))
+    return str(role), tree.message_text([part.get("content") for part in parts] or body.get("content"))
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:
@@ -249,8 +242,8 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
                 call_id = call.get("id") or f"{span.span_id} {index} {number}"
                 yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
     given = parse_if_json(span.get("gen_ai.output.messages"))
-    for index, message in enumerate(objects_in(given)):
-        for place, part in enumerate(objects_in(message.get("parts"))):
+    for index, message in enumerate(tree.objects_in(given)):
+        for place, part in enumerate(tree.objects_in(message.get("parts"))):
             if part.get("type") == "tool_call" and isinstance(part.get("name"), str):
                 call_id = part.get("id") or f"{span.span_id} {index} {place}"
                 yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
@@ -322,7 +315,7 @@ def _read_retrieval(span: Span, remedy: str) -> ToolCall:
     output = span.get("output.value")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    found, spare = or_unanswered(output), or_unanswered(None)
+    found, spare = tree.or_unanswered(output), tree.or_unanswered(None)
     if documents:
         found, spare = _complete_documents(documents, output), found
     elif span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
@@ -367,7 +360,7 @@ def _read_tool(span: Span, remedy: str) -> ToolCall:
         output = span.get("gen_ai.tool.call.result")
     body = _parse_message(output)
     content, artifact = (output, None) if body is None else (body["content"], body.get("artifact"))
-    found = or_unanswered(output if content is None else content)
+    found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
     failed = span.failed or (body is not None and body.get("status") == "error")
     arguments = span.get("input.value") or span.get("gen_ai.tool.call.arguments")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +27,10 @@ _SESSIONS = (
 )
 #: Where Traceloop's instrumentation of frameworks keeps what was asked, the best first.
 _TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
+#: The number in `llm.input_messages.0.content`.
+_INDEX = re.compile(r"\d{1,5}")
+#: Attributes nested deeper are not made flat, so that reading hostile logs ends.
+_MAX_DEPTH = 20
 #: JSON text may be encoded again in JSON text, at most so often.
 _MAX_ENCODINGS = 3
 _TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
@@ -85,6 +90,30 @@ def find_session(metadata: Any) -> str | None:
     """Return the id of the conversation in metadata; None if there is none."""
     ids = (id_or_none(metadata.get(key)) for key in _SESSIONS) if isinstance(metadata, dict) else ()
     return next(filter(None, ids), None)
+
+
+def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
+    """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
+    if isinstance(nested := attributes.get(name), list):
+        return list(map(_flatten, objects_in(nested)))
+    found: dict[int, Attributes] = {}
+    for key, value in attributes.items():
+        prefix, _, rest = key.removeprefix("attributes.").partition(f"{name}.")
+        index, _, field = rest.partition(".")
+        if not prefix and _INDEX.fullmatch(index) and field:
+            found.setdefault(int(index), {})[field] = value
+    return [found[index] for index in sorted(found)]
+
+
+def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
+    """Return nested objects as one object, with their keys joined by dots. Metadata stay as they are."""
+    flat: Attributes = {}
+    for key, member in value.items():
+        if isinstance(member, dict) and depth and key != "metadata":
+            flat.update(_flatten(member, f"{prefix}{key}.", depth - 1))
+        else:
+            flat[f"{prefix}{key}"] = member
+    return flat
 
 
 def _add(attributes: Attributes, name: str, value: Any) -> None:
@@ -155,7 +184,7 @@ def read_langfuse_kind(kind: str, name: str, is_search: ToolPredicate) -> str:
 def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
     span_type = str(attributes.get("span.type"))
     kind = _MONOCLE_KINDS.get(span_type)
-    entities = _find_entities(attributes)
+    entities = collect_objects(attributes, "entity")
     first = entities[0] if entities else {}
     if kind is None:
         if span_type == "custom":  # a function that the user chose: the name decides
@@ -189,20 +218,6 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
             _add(attributes, REMEDY, _MONOCLE_REMEDY)
         _add(attributes, "output.value", output)
     return kind
-
-
-def _find_entities(attributes: Attributes) -> list[Attributes]:
-    """Return what took part in a span: `entity.1.name`, `entity.2.name` ..., or a list `entity`."""
-    listed = attributes.get("entity")
-    if isinstance(listed, list):
-        return objects_in(listed)
-    found: dict[str, Attributes] = {}
-    for key, value in attributes.items():
-        prefix, _, rest = key.partition(".")
-        number, _, field = rest.partition(".")
-        if prefix == "entity" and field in ("type", "name"):
-            found.setdefault(number, {})[field] = value
-    return [found[number] for number in sorted(found, key=lambda number: (len(number), number))]
 
 
 def _read_monocle_message(message: Any) -> Attributes:

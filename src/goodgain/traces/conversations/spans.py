@@ -12,13 +12,11 @@ from typing import Any
 import msgspec
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations.span_vocabularies import Attributes, translate
+from goodgain.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
 from goodgain.traces.conversations.tree import objects_in, walk
 from goodgain.traces.expected_values import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.sources import Source
 
-#: The number in `llm.input_messages.0.content`.
-_INDEX = re.compile(r"\d{1,5}")
 #: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
@@ -83,26 +81,7 @@ class Span(msgspec.Struct):
     def get_objects(self, name: str) -> list[Attributes]:
         """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
         nested = parse_if_json(self.get(name))
-        if isinstance(nested, list):
-            return list(map(_flatten, objects_in(nested)))
-        found: dict[int, Attributes] = {}
-        for key, value in self.attributes.items():
-            prefix, _, rest = key.removeprefix("attributes.").partition(f"{name}.")
-            index, _, field = rest.partition(".")
-            if not prefix and _INDEX.fullmatch(index) and field:
-                found.setdefault(int(index), {})[field] = value
-        return [found[index] for index in sorted(found)]
-
-
-def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Return nested objects as one object, with their keys joined by dots. Metadata stay as they are."""
-    flat: Attributes = {}
-    for key, member in value.items():
-        if isinstance(member, dict) and depth and key != "metadata":
-            flat.update(_flatten(member, f"{prefix}{key}.", depth - 1))
-        else:
-            flat[f"{prefix}{key}"] = member
-    return flat
+        return collect_objects({name: nested} if isinstance(nested, list) else self.attributes, name)
 
 
 def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:

@@ -153,7 +153,7 @@ class Conversation:
 
     def read(self, item: dict[str, Any], at: str) -> None:
         """Read an item of the log: a message, a step. The reader of a format says how."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__module__}: {type(self).__name__} has no method read(item, at)")
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
         """Read items, each with its place."""

@@ -62,25 +62,28 @@ class JoinedConversation(Conversation):
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
         """Return the messages of a response, with their places."""
-        return place(response[cls.answered], f"{at}/{cls.answered}")
+        return place(response.get(cls.answered), f"{at}/{cls.answered}")
 
     @classmethod
     def make_exchange(cls, record: Any, at: str) -> Exchange | None:
         """Return a recorded exchange; None for any other record."""
-        if (found := cls.split(record)) is None:
-            return None
-        request, response = found
-        messages = place(request[cls.asked], f"{at}/request/{cls.asked}")
-        return Exchange(at, messages, cls.find_answer(response, f"{at}/response"), response, f"{at}/response")
+        found = cls.split(record)
+        return None if found is None else cls.pair(*found, f"{at}/request", f"{at}/response")
 
-    @staticmethod
-    def key(message: Any) -> Hashable | None:
+    @classmethod
+    def pair(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> Exchange:
+        """Return a request and its response as an exchange."""
+        messages = place(request.get(cls.asked), f"{at}/{cls.asked}")
+        return Exchange(at, messages, cls.find_answer(response, response_at), response, response_at)
+
+    @classmethod
+    def key(cls, message: Any) -> Hashable | None:
         """Return what two copies of a message have in common, such as its role, the ids of its calls and its text.
 
         None for messages that clients may leave out when they send the history again: thoughts, and calls of tools that
         the vendor runs.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
     def read_exchange(self, exchange: Exchange) -> None:
         """Read the messages of an exchange that are new, and its answer."""

@@ -85,8 +85,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
     def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
         return [(response, at)]
 
-    @staticmethod
-    def key(message: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, message: Any) -> Hashable | None:
         """Return role, text, and ids of the client's calls and results."""
         if not isinstance(message, dict):
             return None

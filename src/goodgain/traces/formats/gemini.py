@@ -147,8 +147,8 @@ class _Contents(vendor_exchanges.JoinedConversation):
         first = next(tree.walk(response["candidates"], f"{at}/candidates"), ({}, ""))[0]
         return [(first["content"], f"{at}/candidates/0/content")] if isinstance(first.get("content"), dict) else []
 
-    @staticmethod
-    def key(content: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, content: Any) -> Hashable | None:
         """Return the role of a content, its calls and responses by name and id, and its text without thoughts."""
         if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
             return None

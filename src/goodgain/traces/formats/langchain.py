@@ -115,8 +115,8 @@ class _Messages(JoinedConversation):
         super().__init__(source, record)
         self._seen: set[str] = set()
 
-    @staticmethod
-    def key(message: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, message: Any) -> Hashable | None:
         """Return the id of a message; without ids, no two messages are taken for one."""
         if not isinstance(message, dict):
             return None

@@ -14,14 +14,7 @@ from goodgain.traces.conversations import tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode, find_session
 from goodgain.traces.conversations.spans import Span, read_nanoseconds
-from goodgain.traces.expected_values import (
-    as_word,
-    expect_id,
-    expect_list,
-    expect_object,
-    expect_text,
-    unexpected_value,
-)
+from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
@@ -80,7 +73,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Place
     if parent is not None and not merged.get("parent_run_id"):
         merged["parent_run_id"] = parent
     runs[run_id] = (merged, first_at)
-    _collect(expect_list(run.get("child_runs"), f"{at}/child_runs"), f"{at}/child_runs", run_id, runs, depth - 1)
+    _collect(run.get("child_runs") or [], f"{at}/child_runs", run_id, runs, depth - 1)
 
 
 def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:

@@ -106,8 +106,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
         first = next(tree.walk(response["choices"], f"{at}/choices"), ({}, ""))[0]
         return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
 
-    @staticmethod
-    def key(message: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, message: Any) -> Hashable | None:
         """Return role, ids of calls, and text."""
         if not isinstance(message, dict):
             return None

@@ -122,18 +122,7 @@ def _get_input(items: Any) -> Any:
 def _read_stored_response(record: Any, at: str) -> vendor_exchanges.Exchange:
     """Return a stored response as an exchange: its output, and its input if it has one."""
     response = expect_object(record, at)
-    return _make_exchange(response, response, at, at)
-
-
-def _make_exchange(
-    request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
-) -> vendor_exchanges.Exchange:
-    return vendor_exchanges.Exchange(
-        at, vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input"),
-        vendor_exchanges.place(response.get("output"), f"{response_at}/output"), response, response_at,
-        id=expect_id(response.get("id"), f"{response_at}/id"),
-        previous=expect_id(request.get("previous_response_id"), f"{at}/previous_response_id"),
-    )  # fmt: skip
+    return ItemReader.pair(response, response, at, at)
 
 
 class ItemReader(vendor_exchanges.JoinedConversation):
@@ -146,13 +135,17 @@ class ItemReader(vendor_exchanges.JoinedConversation):
     web_remedy = _WEB_REMEDY
 
     @classmethod
-    def make_exchange(cls, record: Any, at: str) -> vendor_exchanges.Exchange | None:
-        """Return a recorded exchange, with the ids that join it to others."""
-        found = cls.split(record)
-        return None if found is None else _make_exchange(*found, f"{at}/request", f"{at}/response")
+    def pair(
+        cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
+    ) -> vendor_exchanges.Exchange:
+        """Return an exchange with the ids that join it to others."""
+        found = super().pair({**request, "input": _get_input(request.get("input"))}, response, at, response_at)
+        found.id = expect_id(response.get("id"), f"{response_at}/id")
+        found.previous = expect_id(request.get("previous_response_id"), f"{at}/previous_response_id")
+        return found
 
-    @staticmethod
-    def key(item: Any) -> Hashable | None:
+    @classmethod
+    def key(cls, item: Any) -> Hashable | None:
         """Return kind, role and text or id of an item; None for thoughts and hosted calls, which need not be sent again."""
         if not isinstance(item, dict):
             return None
