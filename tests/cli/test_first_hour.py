@@ -15,6 +15,7 @@ import goodgain as gg
 from goodgain.cli.notices import find_options, name_options
 from goodgain.cli.program import program
 from tests.cli.test_terminals import run_on_terminal
+from tests.support import make_two_logs
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 
@@ -205,3 +206,28 @@ def test_convert_makes_the_folder_of_runs_named_by_their_systems(tmp_path: Path)
         (tmp_path / f"{name}.jsonl").write_bytes(log.read_bytes())
     goodgain("convert", "old=a.jsonl", "new=b.jsonl", "-o", "runs/{system}.run", cwd=tmp_path)
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["new.run", "old.run"]
+
+
+def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: Path) -> None:
+    logs = ROOT / "qrels_examples" / "two_logs"
+    for name, text in make_two_logs.logs().items():
+        assert (logs / name).read_text() == text
+    _, err = goodgain(
+        "convert", f"old={logs}/old.json", f"new={logs}/new.jsonl", "-o", "runs/{system}.run", cwd=tmp_path
+    )
+    assert "12 joined by question" in err and "old 1 of 12" in err
+    runs = (tmp_path / "runs" / "old.run", tmp_path / "runs" / "new.run")
+    shown = run_on_terminal("compare", logs / "judgments.qrels", *runs, "-m", "nDCG@10 nCG@3 SRR@3")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    # By hand: the good gain of every query is 4 + 3 + 2 + 2.
+    gains = {f"case-{q:02d}": {f"doc-{q:02d}-{k}": label for k, label in enumerate((4, 3, 2, 2))} for q in range(12)}
+    means = []
+    for path in reversed(runs):
+        found: dict[str, set[str]] = {query: set() for query in gains}
+        for line in path.read_text().splitlines():
+            query, iteration, doc, *_ = line.split()
+            if int(iteration) <= 3:
+                found[query].add(doc)
+        means.append(sum(sum(gains[q].get(d, 0) for d in docs) / 11 for q, docs in found.items()) / 12)
+    assert re.search(rf"nCG@3 ↑ +{means[0]:.4f} +{means[1]:.4f} .*better", plain)
+    assert "1 query never searched in old: case-06" in plain and len(plain.split()) <= 120
