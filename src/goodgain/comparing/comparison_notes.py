@@ -113,11 +113,13 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
             minor=all(m.NAME in fixed for m in ours if m.cutoff is None and m.declaration.cutoff != "none"),
         )
     longest = np.minimum(iterations.max(axis=0), max((m.cutoff or 0 for m in ours), default=0))
-    stopped = _list_systems(names, ((iterations < longest) & (iterations > 0)).sum(axis=1))
-    if stopped:
+    stopped = ((iterations < longest) & (iterations > 0)).sum(axis=1)
+    if stopped.any():
+        early = ", ".join(
+            f"{name} in {_format_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
+        )
         yield Note(
-            f"Queries in which a system stopped before the compared iteration and another did not: {stopped}. SRE and SRR keep "
-            "their values after the end, which favours stopping early."
+            f"Some stopped before the compared iteration: {early}. Their SRE and SRR stay as they were at the end."
         )
 
 
@@ -132,7 +134,7 @@ def _describe_idle_systems(
         if won:
             yield Note(
                 f"{name} counts as better on {', '.join(won)} in {_format_queries(int(idle.sum()))} only because it never "
-                "searched there: without results there are no repeats."
+                "searched there."
             )
 
 

@@ -220,8 +220,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
     judged = ", ".join("–" if share is None else f"{share:.2f}" for _, _, share in spent)
     yield Text(escape_controls(f"Iterations per query: {iterations}. Judged share of their results: {judged}."))
     yield Text(
-        f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). Wins and losses count queries. --full adds "
-        "tests and effects."
+        f"better, worse: significant at {comparison.signature['alpha']:g} (Holm). --full adds tests and effects."
     )
 
 
