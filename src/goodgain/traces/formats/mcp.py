@@ -25,7 +25,8 @@ def sniff(head: FileHead) -> bool:
     """Return whether there are messages of JSON-RPC with a method, parameters or a result of MCP."""
     messages = filter(None, map(_find_message, head.objects))
     return any(
-        as_word(message.get("method")).startswith(("initialize", "tools/", "notifications/"))
+        message.get("method") == "initialize"
+        or as_word(message.get("method")).startswith(("tools/", "notifications/"))
         or isinstance(tree.object_or_empty(message.get("result")).get("content"), list)
         for message in messages
     )
@@ -66,8 +67,8 @@ class _Messages(Conversation):
                 self.step()
             self._answered = False
             params = expect_object(message.get("params"), f"{at}/params")
-            self._waiting[key] = made = self.call(tree.read_call(params, f"{at}/params"))
-            made.at, made.call_id = at, None
+            name = expect_text(params.get("name"), f"{at}/params/name")
+            self._waiting[key] = self.call(ToolCall(name, at, None, params.get("arguments")))
         elif method is not None:
             expect_text(method, f"{at}/method")
             self._others.add(key)
