@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
 from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
 from goodgain.files.results import open_results
 from goodgain.files.safe_text import check_name
+from goodgain.files.table_reading import read_frame
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.reading_summary import RunName
 
@@ -114,15 +114,11 @@ def is_of_run(name: RunName) -> pl.Expr:
 
 def _select_columns(results: Any, *more: str) -> pl.DataFrame:
     """Return the columns that a run is made of and more texts, with their types, from a frame of any engine."""
-    if isinstance(results, pl.DataFrame):
-        frame = results
-    else:
-        opened = nw.from_native(getattr(results, "frame", results))
-        frame = (opened.collect() if isinstance(opened, nw.LazyFrame) else opened).to_polars()
+    texts = (*_TEXTS, *more)
+    frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
         raise InputError(f"the results lack the columns {', '.join(missing)}; give what goodgain.read_traces returns")
-    texts = (*_TEXTS, *more)
     columns = [
         *(pl.col(name).cast(pl.String) for name in ("query_id", *texts) if name in frame.columns),
         *(pl.lit(None, pl.String).alias(name) for name in texts if name not in frame.columns),

@@ -41,8 +41,8 @@ GROUP = "goodgain.traces"
 _QUOTED_WORD = re.compile(r"[\"']([A-Za-z_][\w.-]{1,60})[\"']")
 #: Keys whose values are names of types, as telling as keys.
 _TYPE_KEYS = {"type", "role", "kind", "event", "object", "part_kind", "run_type"}
-#: How many formats are named, how deep keys are looked for, how many values are looked at, and how long a reason is.
-_NEAREST, _MAX_DEPTH, _MAX_VALUES, _LONGEST_REASON = 2, 6, 5_000, 160
+#: How many formats are named, how deep keys are looked for, and how long a reason is.
+_NEAREST, _MAX_DEPTH, _LONGEST_REASON = 2, 6, 160
 
 
 @dataclass(frozen=True)
@@ -171,19 +171,14 @@ def _find_nearest(head: FileHead, known: dict[str, Format]) -> list[Format]:
     return [known[name] for name in best if scores[name] > 0]
 
 
-def _find_words(value: Any) -> Iterator[str]:
+def _find_words(value: Any, depth: int = _MAX_DEPTH) -> Iterator[str]:
     """Yield the keys in a value, and the names of types."""
-    todo = [(value, 0)]
-    for _ in range(_MAX_VALUES):
-        if not todo:
-            return
-        current, depth = todo.pop()
-        if isinstance(current, dict):
-            yield from current
-            yield from (name for key, name in current.items() if key in _TYPE_KEYS and isinstance(name, str))
-        if depth < _MAX_DEPTH and isinstance(current, (dict, list)):
-            inner = current.values() if isinstance(current, dict) else current
-            todo += [(member, depth + 1) for member in inner if isinstance(member, (dict, list))][:_MAX_VALUES]
+    if isinstance(value, dict):
+        yield from value
+        yield from (name for key, name in value.items() if key in _TYPE_KEYS and isinstance(name, str))
+    if depth and isinstance(value, (dict, list)):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _find_words(member, depth - 1)
 
 
 def _read_vocabulary(trace_format: Format) -> set[str]:

@@ -195,56 +195,48 @@ def _read_whole_task(
 def _read_task(
     files: list[TraceFile], options: ReadOptions, finish: Callable[[ResultRows], Value]
 ) -> Iterator[TraceBatch[Value]]:
-    summary = Summary()
-    batch = _BatchBuilder(options, summary)
+    summary, rows, size = Summary(), ResultRows(), 0
+    names: list[NamedQuery] = []
     for file in files:
         begun = 0
         for trace, trace_format, name, read in _read_file(file, options, summary):
-            batch.add(trace, name, trace_format, file.system)
-            if len(batch.rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
+            with _skip_errors(options, summary):
+                names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
+            if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # More bytes are read from a compressed file than it has.
-                batch.size += min(read, file.size) - min(begun, file.size)
-                yield batch.build(finish)
-                batch, begun = _BatchBuilder(options, summary), read
-        batch.size += max(file.size - begun, 0)
-    yield batch.build(finish)
+                size += min(read, file.size) - min(begun, file.size)
+                yield TraceBatch(finish(rows), size, names, summary.pop_counts())
+                rows, names, size, begun = ResultRows(), [], 0, read
+        size += max(file.size - begun, 0)
+    yield TraceBatch(finish(rows), size, names, summary.pop_counts())
 
 
-class _BatchBuilder:
-    """Collects the rows and counts of one batch."""
+def _add_trace(
+    trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
+    summary: Summary,
+) -> list[NamedQuery]:  # fmt: skip
+    """Add a trace of the log with this name to the rows and counts, and return its queries.
 
-    def __init__(self, options: ReadOptions, summary: Summary) -> None:
-        self.options = options
-        self.rows = ResultRows()
-        self.size = 0
-        self.summary = summary
-        self.names: list[NamedQuery] = []
-
-    def add(self, trace: Trace, name: str, trace_format: Format, system: str | None) -> None:
-        """Add a trace of the log with this name, and of the system given or the one that the log names."""
-        skip = self.options.errors == "skip"
-        counted = Summary() if skip else self.summary  # counts of a trace that is left out must not be added
-        before, idle_before = sum(counted.searches.values()), counted.without_search
-        with _skip_errors(self.options, self.summary):
-            queries = read_queries(trace, self.options, self.options.iteration or trace_format.iteration, counted)
-            run = name_run(trace, system, self.options)
-            named = name_queries(trace, queries, run, self.options, name)
-            counted.formats[trace_format.name] += 1
-            searches = sum(counted.searches.values()) - before
-            if searches and self.options.iteration is None and trace_format.iteration == "call":
-                counted.calls_as_iterations[trace_format.name] += searches
-            counted.systems[run] += len(queries)
-            if idle := counted.without_search - idle_before:
-                counted.idle[run] += idle
-            if skip:
-                self.summary.add(counted)
-            for query, of in zip(queries, named, strict=True):
-                self.rows.add(query, of.query_id, *run)
-            self.names += named
-
-    def build(self, finish: Callable[[ResultRows], Value]) -> TraceBatch[Value]:
-        """Return the batch, with its rows as `finish` converts them."""
-        return TraceBatch(finish(self.rows), self.size, self.names, self.summary.pop_counts())
+    It is of the system given, or of the one that the log names.
+    """
+    # Counts of a trace that is left out must not be added.
+    counted = Summary() if options.errors == "skip" else summary
+    before, idle_before = sum(counted.searches.values()), counted.without_search
+    queries = read_queries(trace, options, options.iteration or trace_format.iteration, counted)
+    run = name_run(trace, system, options)
+    named = name_queries(trace, queries, run, options, name)
+    counted.formats[trace_format.name] += 1
+    searches = sum(counted.searches.values()) - before
+    if searches and options.iteration is None and trace_format.iteration == "call":
+        counted.calls_as_iterations[trace_format.name] += searches
+    counted.systems[run] += len(queries)
+    if idle := counted.without_search - idle_before:
+        counted.idle[run] += idle
+    if counted is not summary:
+        summary.add(counted)
+    for query, of in zip(queries, named, strict=True):
+        rows.add(query, of.query_id, *run)
+    return named
 
 
 @contextmanager
