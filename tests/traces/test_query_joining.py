@@ -153,7 +153,7 @@ def test_one_id_with_two_questions_is_an_error_that_shows_both_unless_the_caller
     old = _log(tmp_path / "old.jsonl", _record("Who?", "a", query_id="q1"))
     new = _log(tmp_path / "new.jsonl", _record("Where?", "b", query_id="q1"))
     with pytest.raises(
-        InputError, match=r"'q1' has two questions: 'who\?' in .*old\.jsonl.*'where\?' in .*new\.jsonl.*--query-ids"
+        InputError, match=r"'q1' has two questions: 'who\?' in .*old\.jsonl.*'where\?' in .*new\.jsonl.*query_ids="
     ):
         read_traces({"old": old, "new": new})
     err = goodgain("convert", f"old={old}", f"new={new}", "-o", tmp_path / "{system}.run", status=2)[1]
@@ -271,7 +271,7 @@ def test_a_table_that_does_not_name_queries_is_an_error(tmp_path: Path, text: st
 def test_query_id_is_never_ignored_without_a_word(tmp_path: Path) -> None:
     log = _log(tmp_path / "log.jsonl", _record("Who?", "a", query_id="own"))
     _, err = goodgain("convert", log, "-o", tmp_path / "a.run", "--query-id", "q1")
-    assert "(--query-id) was not used where logs have query ids of their own: 1, such as 'own'" in err
+    assert "--query-id was not used where logs have query ids of their own: 1, such as 'own'" in err
     assert read_traces(log, query_id="own")["query_id"].to_list() == ["own"]  # says the same: no notice
     assert read_traces(log, query_id="/query_id")["query_id"].to_list() == ["own"]
 
@@ -286,7 +286,7 @@ def test_earlier_queries_join_by_question_and_without_them_ids_join_and_the_summ
     goodgain("convert", f"old={old}", "-o", tmp_path / "old.run", "--results", results, "--queries", queries)
     later = ("convert", f"new={new}", "-o", tmp_path / "new.run", "--with", results)
     _, err = goodgain(*later)
-    assert "1 joined by id (--earlier-queries FILE joins by question too), 0 joined by question, 1 in one system" in err
+    assert "1 joined by id (--earlier-queries joins by question too), 0 joined by question, 1 in one system" in err
     assert {line.split()[0] for line in (tmp_path / "new.run").read_text().splitlines()} == {"s1", "q2"}
     _, err = goodgain(*later, "--earlier-queries", queries)
     assert "queries of several systems: 1 joined by id, 1 joined by question, 0 in one system only" in err

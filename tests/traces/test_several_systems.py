@@ -199,7 +199,7 @@ def test_earlier_results_without_documents_and_without_deduplication_are_errors(
     gg.write_results(read_traces(logs["old"]), tmp_path / "r.jsonl")
     with pytest.raises(InputError, match=r"r\.jsonl: its results have no documents; convert their logs again"):
         convert_traces(logs["new"], tmp_path / "a.run", earlier=tmp_path / "r.jsonl", deduplicate=deduplicate)
-    with pytest.raises(InputError, match=r"earlier results \(--with\) are joined by deduplication"):
+    with pytest.raises(InputError, match=r"earlier results are joined by deduplication"):
         convert_traces(logs["new"], tmp_path / "a.run", earlier=tmp_path / "r.jsonl")
     with pytest.raises(InputError, match="is the same file as the input"):
         convert_traces(logs["new"], tmp_path / "r.jsonl", earlier=tmp_path / "r.jsonl", deduplicate=deduplicate)
