@@ -15,6 +15,7 @@ from goodgain.traces.tool_outputs.text_lists import (
     find_closing,
     is_url,
     make_result,
+    read_single_lines,
     split_entries,
 )
 
@@ -78,12 +79,7 @@ def _begin_source(lines: list[str], index: int) -> Entry | None:
 def _read_gemini_cli(text: str) -> list[Result] | None:
     """Read the list below `Sources:` at the end of the text."""
     _, mark, after = text.rpartition("\nSources:\n")
-    if not mark or not text.startswith(_GEMINI):
-        return None
-    entries = split_entries(_begin_source, after.strip())
-    if any(line.strip() for entry in entries for line in entry.lines):
-        return None
-    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+    return read_single_lines(_begin_source, after.strip()) if mark and text.startswith(_GEMINI) else None
 
 
 def _begin_codex(lines: list[str], index: int) -> Entry | None:

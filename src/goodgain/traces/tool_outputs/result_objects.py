@@ -32,7 +32,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 #: Keys of inner objects that hold more of the same result.
 _CONTAINERS = (
     *("metadata", "meta", "source", "document", "doc", "node", "payload", "attributes", "kwargs"),
-    *("item", "web"),
+    *("item", "web", "additional"),
 )
 #: Values of `type` that name the format of the object, not the type of the document.
 _NOT_DOCUMENT_TYPES = {

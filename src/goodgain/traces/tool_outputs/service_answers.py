@@ -120,15 +120,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
     found = data.get("Get") if isinstance(data, dict) else None
     if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
         return None
-    return [
-        {**_take_additional(hit), **hit} if isinstance(hit, dict) else hit for hits in found.values() for hit in hits
-    ]
-
-
-def _take_additional(hit: Object) -> Object:
-    additional = hit.get("_additional")
-    names = ("id", "score", "certainty", "distance")
-    return {name: additional[name] for name in names if name in additional} if isinstance(additional, dict) else {}
+    return [hit for hits in found.values() for hit in hits]
 
 
 def _read_weaviate_objects(item: Object) -> list[Any] | None:

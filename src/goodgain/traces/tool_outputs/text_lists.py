@@ -206,6 +206,14 @@ def split_entries(begin: Begin, text: str) -> list[Entry]:
     return found
 
 
+def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
+    """Read a list whose entries are one line each; None if there are other lines than headings above them."""
+    entries = split_entries(begin, text)
+    if any(line.strip() for entry in entries for line in entry.lines):
+        return None
+    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+
+
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
     """Read a list; `with_notes`: the address of an entry, and notes such as the date, may stand around its snippet."""
     entries = split_entries(begin, text)
@@ -311,18 +319,11 @@ def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_url(lines: list[str], index: int) -> Entry | None:
+    """Begin at a line with an address and nothing else but a bullet or a number."""
     line = lines[index].strip()
     numbered = _URL_NUMBER.match(line)
     address = find_address(line[numbered.end() :] if numbered else line)
     return None if address is None else Entry(None, address, [])
-
-
-def _read_urls(text: str) -> list[Result] | None:
-    """Read one address a line, and nothing else; bullets, numbers and a heading may stand there."""
-    entries = split_entries(_begin_url, text)
-    if any(line.strip() for entry in entries for line in entry.lines):
-        return None
-    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
 
 
 NUMBERED_LINKS = Layout(
@@ -347,7 +348,12 @@ LINKS = Layout(
     "- [On dunes](https://a.example/1): Sand that moves.\n- [On lakes](https://b.example/2): Water that stays.",
     partial(read_entries, _begin_link),
 )
-URLS = Layout("one URL a line", "agents' own tools", "https://a.example/1\nhttps://b.example/2", _read_urls)
+URLS = Layout(
+    "one URL a line",
+    "agents' own tools",
+    "https://a.example/1\nhttps://b.example/2",
+    partial(read_single_lines, _begin_url),
+)
 PARAGRAPHS = Layout(
     "paragraphs of title, URL, text",
     "agents' own tools",

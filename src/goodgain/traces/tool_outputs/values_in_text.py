@@ -54,13 +54,9 @@ def _read_python(text: str) -> tuple[Any, str] | None:
         tree = ast.parse(text, mode="eval")
         value = _evaluate(tree.body)
         orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)  # refuses lone surrogates and huge numbers, as JSON does
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, _NotLiteralError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return (value, "") if isinstance(value, (list, dict)) else None
-
-
-class _NotLiteralError(Exception):
-    """Raised for Python code that is more than a value."""
 
 
 def _is_python_notation(text: str) -> bool:
@@ -104,13 +100,13 @@ def _evaluate(node: ast.expr) -> Any:
             return _evaluate(argument)
         case ast.Call(args=arguments, keywords=[]):  # datetime.datetime(2024, 1, 1)
             return [_evaluate(argument) for argument in arguments]
-    raise _NotLiteralError
+    raise ValueError("more than a value")
 
 
 def _key(node: ast.expr | None) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
         return str(node.value)
-    raise _NotLiteralError
+    raise ValueError("not the key of an object")
 
 
 def _read_fences(text: str) -> tuple[Any, str] | None:
