@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from goodgain.dedup import deduplicate
-from goodgain.dedup.records import USED_NAMES
+from goodgain.dedup.rows_and_trusted_ids import USED_NAMES
 from goodgain.errors import GoodgainNotice, InputError
 from tests.dedup.writing import EN, LONG, OTHER, frame, result
 

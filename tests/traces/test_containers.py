@@ -16,7 +16,7 @@ import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import Summary, read_traces
-from goodgain.traces.input import logs as logs_module
+from goodgain.traces.input import logs_and_archives as logs_module
 from goodgain.traces.input.event_streams import assemble_stream
 from tests.support.counts import how_many
 

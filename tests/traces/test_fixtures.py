@@ -9,7 +9,7 @@ import pytest
 
 from goodgain.errors import InputError
 from goodgain.traces import formats, read_traces, to_run
-from goodgain.traces.input.logs import read_head
+from goodgain.traces.input.logs_and_archives import read_head
 from goodgain.traces.reading.known_formats import detect_format
 
 from .conftest import STEPS, by_iteration

@@ -15,7 +15,7 @@ import zstandard
 from goodgain.errors import InputError
 from goodgain.traces import read_traces
 from goodgain.traces.input.file_head import HEAD_SIZE, FileHead
-from goodgain.traces.input.logs import read_head
+from goodgain.traces.input.logs_and_archives import read_head
 from goodgain.traces.reading.known_formats import detect_format
 from tests.support.counts import how_many
 from tests.support.seconds import find_faster_growth, measure_seconds

@@ -14,7 +14,7 @@ import polars as pl
 from goodgain.cli.shared_options import Output, say
 from goodgain.comparing.rendering import write_grid
 from goodgain.comparing.table_cells import Cell, Grid
-from goodgain.files.safe_text import escape_columns, escape_controls, guard_formulas
+from goodgain.files.escaping import escape_columns, escape_controls, guard_formulas
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES

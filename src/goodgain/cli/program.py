@@ -17,13 +17,13 @@ import polars as pl
 from goodgain import evaluation
 from goodgain.cli import shared_options as shared
 from goodgain.cli.compare_command import compare
+from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
-from goodgain.cli.exit_status import run_to_end
 from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
-from goodgain.cli.notices import find_options, show_notices
+from goodgain.cli.option_names import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError
 from goodgain.formats import Run, read_qrels, read_run, write_run

@@ -24,7 +24,7 @@ from goodgain.comparing.table_cells import (
     describe_bounds,
 )
 from goodgain.errors import InputError, check_whole_number
-from goodgain.files.safe_text import HtmlCell, escape_controls, escape_html, guard_formulas, write_table
+from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, guard_formulas, write_table
 
 
 def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:

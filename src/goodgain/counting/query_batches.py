@@ -21,13 +21,13 @@ from goodgain.files.trec_text import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
-from goodgain.ranking.engine_ranking import tabulate_on_engine, warn_of_order
 from goodgain.ranking.first_occurrences import (
     FirstOccurrences,
     find_first_occurrences,
     make_ranking,
     warn_if_scores_contradict,
 )
+from goodgain.ranking.ranking_on_engines import tabulate_on_engine, warn_of_order
 from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
 
 _Result = TypeVar("_Result")

@@ -24,7 +24,7 @@ from goodgain.formats.column_names import (
 )
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.run import Run, check_run_options, load_run
-from goodgain.ranking.engines import collect
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
 #: A file of more bytes is read in blocks, side by side; a smaller one is a block by itself.

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.dedup.document_types import NAMED_BY_URL, TYPES, list_comparable_types
 from goodgain.dedup.normalisation import SEVERAL, text_length
-from goodgain.dedup.records import MIN_SNIPPET, Records, has_item_id
+from goodgain.dedup.rows_and_trusted_ids import MIN_SNIPPET, Records, has_item_id
 
 Policy = Literal["standard", "id", "strict", "content"]
 

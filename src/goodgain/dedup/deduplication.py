@@ -14,7 +14,8 @@ from narwhals.typing import IntoFrame
 from goodgain.dedup.candidates import Policy, form_pairs, make_keys
 from goodgain.dedup.earlier_documents import add_earlier_rows, keep_earlier_documents
 from goodgain.dedup.groups_and_names import group_records, name_documents
-from goodgain.dedup.records import (
+from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, score_agreement, summarise
+from goodgain.dedup.rows_and_trusted_ids import (
     OF_RUNS,
     RUN_ORDER,
     SCOPES,
@@ -25,7 +26,6 @@ from goodgain.dedup.records import (
     make_comparable,
     read_rows,
 )
-from goodgain.dedup.reports import Agreement, Explanation, Summary, explain, score_agreement, summarise
 from goodgain.dedup.verification import RULE_NAMES, Verdicts, verify, verify_rows
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results

@@ -16,7 +16,7 @@ import polars as pl
 from goodgain.dedup.candidates import Policy, SkippedPairs
 from goodgain.dedup.document_types import NAMED_BEYOND_START, NAMED_BY_URL, TYPES
 from goodgain.dedup.normalisation import SEVERAL
-from goodgain.dedup.records import ITEM_IDS, USED_NAMES, Records
+from goodgain.dedup.rows_and_trusted_ids import ITEM_IDS, USED_NAMES, Records
 from goodgain.dedup.verification import Verdicts, verify
 
 #: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.

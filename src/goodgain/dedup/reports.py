@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.dedup.candidates import Policy, SkippedPairs
-from goodgain.dedup.records import Records
+from goodgain.dedup.rows_and_trusted_ids import Records
 from goodgain.dedup.verification import RULE_NAMES, RULES, UNDECIDED, Verdicts, split_by_type, verify_rows
 from goodgain.errors import InputError
 

@@ -17,7 +17,7 @@ import polars as pl
 from goodgain.dedup.candidates import Policy
 from goodgain.dedup.document_types import GENERIC, TYPES, DocumentType, find_pair_type
 from goodgain.dedup.normalisation import SEVERAL, UNSPACED
-from goodgain.dedup.records import ITEM_IDS, MIN_SNIPPET, Records
+from goodgain.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Records
 from goodgain.dedup.urls import has_other_choice
 
 Mask = npt.NDArray[np.bool_]

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
-from goodgain.ranking.engines import collect, move_to_engine
+from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.schema import EMPTY_DOC
 
 _LARGEST = str(2**63 - 1)

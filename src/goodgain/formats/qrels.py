@@ -36,7 +36,7 @@ from goodgain.formats.column_names import (
     warn_of_understood_columns,
 )
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.host_forms import PandasFacade, check_levels, clip_for_trec_eval
+from goodgain.formats.forms_for_hosts import PandasFacade, check_levels, clip_for_trec_eval
 from goodgain.formats.label_rules import (
     check_sizes,
     count_differing_labels,
@@ -46,7 +46,7 @@ from goodgain.formats.label_rules import (
     keep_whole_labels,
     take_out_null_labels,
 )
-from goodgain.ranking.engines import collect
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
 

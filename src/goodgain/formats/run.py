@@ -12,8 +12,8 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_errors_option, check_rows
+from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, container, make_path
-from goodgain.files.safe_text import check_name
 from goodgain.files.table_writing import write_frame
 from goodgain.formats.any_source import OpenFrame, cast_to_table, find_problems, open_source
 from goodgain.formats.column_names import (
@@ -23,7 +23,7 @@ from goodgain.formats.column_names import (
     check_columns_used,
     warn_of_understood_columns,
 )
-from goodgain.formats.host_forms import PandasFacade
+from goodgain.formats.forms_for_hosts import PandasFacade
 from goodgain.formats.iterations import (
     UnnamedRows,
     add_empty_iterations,
@@ -32,8 +32,7 @@ from goodgain.formats.iterations import (
     number_iterations,
     warn_of_unnamed_rows,
 )
-from goodgain.ranking.engine_ranking import rank_on_engine, sort_unordered, warn_of_order
-from goodgain.ranking.engines import collect, to_lazy
+from goodgain.ranking.dataframe_engines import collect, to_lazy
 from goodgain.ranking.first_occurrences import (
     add_ranks,
     find_first_occurrences,
@@ -41,6 +40,7 @@ from goodgain.ranking.first_occurrences import (
     make_ranking,
     warn_if_scores_contradict,
 )
+from goodgain.ranking.ranking_on_engines import rank_on_engine, sort_unordered, warn_of_order
 from goodgain.schema import EMPTY_DOC, RUN
 
 _LARGEST_FIRST = 10**15

@@ -22,7 +22,7 @@ from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOSTLESS_MEASURES
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
-from goodgain.ranking.engines import collect
+from goodgain.ranking.dataframe_engines import collect
 
 __all__ = ["GoodgainProvider", "register"]
 

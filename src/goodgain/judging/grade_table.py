@@ -13,14 +13,14 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
+from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, stem
-from goodgain.files.safe_text import check_name
 from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import open_frame
 from goodgain.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
 from goodgain.judging.scales import SCALES, Scale
-from goodgain.ranking.engines import collect
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
 
 #: What is judged.

@@ -15,9 +15,9 @@ from goodgain.counting.run_opening import open_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.bad_rows import quote
+from goodgain.files.escaping import GUARDED, guard_formulas
 from goodgain.files.opening import container, separator_by_name
 from goodgain.files.results import open_results
-from goodgain.files.safe_text import GUARDED, guard_formulas
 from goodgain.files.table_writing import write_frame
 from goodgain.files.writing import atomic_write, write_with_polars
 from goodgain.formats import Qrels, Run
@@ -28,7 +28,7 @@ from goodgain.judging.grade_table import DOCUMENT
 from goodgain.ranking.first_occurrences import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
-from goodgain.traces.output.runs import name_results
+from goodgain.traces.output.results_to_run import name_results
 
 #: What is shown of a document.
 TEXTS = ("title", "url", "snippet")

@@ -12,16 +12,16 @@ import polars as pl
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, lacks, quote
+from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, read_lines, separator_by_name, stem
-from goodgain.files.safe_text import unguard_ids
 from goodgain.files.table_reading import cast_texts, read_column_names, read_frame, read_table
 from goodgain.formats.qrels import load_qrels
 from goodgain.judging.grade_table import DOCUMENT, is_path
 from goodgain.judging.pooling import TEXTS, pick_fullest_texts, pool
 from goodgain.schema import BLANKS
 from goodgain.traces import read_results
-from goodgain.traces.output.runs import name_results
+from goodgain.traces.output.results_to_run import name_results
 
 #: The columns of a sheet that are read.
 _SHEET = (*DOCUMENT, *TEXTS, "grade")

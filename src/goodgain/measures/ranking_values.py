@@ -15,7 +15,7 @@ from goodgain.errors import MeasureError
 from goodgain.measures.names import find_declaration
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.terms import Ranks, Sums
-from goodgain.ranking.engines import collect, move_to_engine
+from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevant, number_judgments, tabulate_ranking
 
 _Gains = tuple[tuple[float, float], ...]

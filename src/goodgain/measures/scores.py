@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.counting.coverage import SharedQueries, list_examples
 from goodgain.errors import InputError, MeasureError
-from goodgain.files.safe_text import HtmlCell, escape_html, write_table
+from goodgain.files.escaping import HtmlCell, escape_html, write_table
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
 

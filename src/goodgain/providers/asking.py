@@ -16,7 +16,7 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
-from goodgain.formats.host_forms import check_levels, clip_for_trec_eval, to_nested_dict
+from goodgain.formats.forms_for_hosts import check_levels, clip_for_trec_eval, to_nested_dict
 from goodgain.providers.choosing_provider import Labelling, check_provider, choose_labelling, choose_provider
 
 #: Providers that need all queries in one call: a function that the user defined may look at all of them, and ranx takes a

@@ -11,7 +11,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.formats.host_forms import LOWEST_LABEL
+from goodgain.formats.forms_for_hosts import LOWEST_LABEL
 
 #: The largest label that gdeval.pl accepts (its MAX_JUDGMENT).
 _GDEVAL_MOST = 4

@@ -1,7 +1,7 @@
 """First occurrences: the rows of a run that bring a document which their query did not have before, and their ranking.
 
 The ledger counts them, and the one classic ranking of a query is made of them. The rules stand first: they hold for every
-engine. `find_first_occurrences` follows them in memory, `engine_ranking` elsewhere.
+engine. `find_first_occurrences` follows them in memory, `ranking_on_engines` elsewhere.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from goodgain.counting.run_file import RunFile
 from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, warn_of_url_variants
-from goodgain.files.safe_text import HtmlCell, write_table
+from goodgain.files.escaping import HtmlCell, write_table
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels

@@ -21,7 +21,7 @@ from goodgain.formats.column_names import Columns
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.terms import divide_rows
-from goodgain.ranking.engines import collect
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.first_occurrences import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 

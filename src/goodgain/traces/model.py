@@ -1,6 +1,6 @@
 """The model that every trace format is turned into: Trace > Turn > Step > call > Result.
 
-A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/trace_queries.py` makes
+A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/queries_and_costs.py` makes
 `SearchCall`s of those that searched. A format that knows its results may yield `SearchCall`s itself.
 
 The classes are msgspec structs, which are cheaper to make than named tuples and dataclasses: one is made for every

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from goodgain.files.safe_text import show_controls
+from goodgain.files.escaping import show_controls
 
 BLUE, VERMILLION, ORANGE, SKY, GREY = "#0072B2", "#D55E00", "#E69F00", "#56B4E9", "#8C8C8C"
 _COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, "#000000")

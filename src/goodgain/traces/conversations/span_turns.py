@@ -13,7 +13,7 @@ from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
 from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations.tree import id_or_none, objects_in
+from goodgain.traces.conversations.record_tree import id_or_none, objects_in
 from goodgain.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from goodgain.files.json_text import parse_if_json
+from goodgain.traces.conversations.record_tree import objects_in, walk
 from goodgain.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
-from goodgain.traces.conversations.tree import objects_in, walk
 from goodgain.traces.expected_values import expect_list, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.sources import Source
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Self
 
-from goodgain.traces.conversations import tree
-from goodgain.traces.conversations.tree import Placed
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations.record_tree import Placed
 from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage

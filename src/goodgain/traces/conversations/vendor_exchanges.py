@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goodgain.traces.conversations.tree import read_records
+from goodgain.traces.conversations.record_tree import read_records
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import expect_list, unexpected_value
 from goodgain.traces.input.event_streams import assemble_events, assemble_stream

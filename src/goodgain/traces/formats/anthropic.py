@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from goodgain.traces.conversations import tree, vendor_exchanges
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import read_conversations
 from goodgain.traces.expected_values import as_word, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead

@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from goodgain.dedup.document_types import snake_case
 from goodgain.files.json_text import parse_if_json
-from goodgain.traces.conversations import tree, vendor_exchanges
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import (
     as_word,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import read_usage
 from goodgain.traces.expected_values import expect_id, unexpected_value
 from goodgain.traces.input.file_head import FileHead

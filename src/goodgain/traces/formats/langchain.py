@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import read_conversations, read_usage
 from goodgain.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, join_exchanges, place
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, unexpected_value

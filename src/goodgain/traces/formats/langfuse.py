@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, LANGFUSE_UNTYPED, decode, read_langfuse_kind
 from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.span_vocabularies import decode, find_session
 from goodgain.traces.conversations.spans import Span, read_nanoseconds

@@ -13,7 +13,7 @@ from pathlib import Path
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import compression
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
 from goodgain.traces.formats.openai_responses import ItemReader, is_item
 from goodgain.traces.input.file_head import FileHead

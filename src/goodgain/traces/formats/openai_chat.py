@@ -10,7 +10,8 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from goodgain.traces.conversations import tree, vendor_exchanges
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.conversations.turns_and_calls import read_conversations
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_optional_text, expect_text
 from goodgain.traces.input.file_head import FileHead

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Self
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import tree, vendor_exchanges
+from goodgain.traces.conversations import record_tree as tree
+from goodgain.traces.conversations import vendor_exchanges
 from goodgain.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source

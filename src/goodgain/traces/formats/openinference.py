@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
 from goodgain.traces.conversations.spans import read_each, read_spans
 from goodgain.traces.input.file_head import FileHead

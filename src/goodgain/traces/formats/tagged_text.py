@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads
-from goodgain.traces.conversations import tree
+from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead

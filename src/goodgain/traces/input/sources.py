@@ -12,7 +12,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.traces.expected_values import format_place
 from goodgain.traces.input.file_head import FileHead
-from goodgain.traces.input.logs import Opener, base_name, read_archive, read_at_most, read_rows
+from goodgain.traces.input.logs_and_archives import Opener, base_name, read_archive, read_at_most, read_rows
 from goodgain.traces.model import Trace, UnknownItem
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tools import ToolPredicate, is_search_tool

@@ -19,8 +19,8 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.results import check_results_name, read_results
 from goodgain.files.writing import Outputs
+from goodgain.traces.output.results_to_run import NormaliseUrl
 from goodgain.traces.output.run_batches import BatchConverter, Deduplicate, OutputFiles, OutputWriter
-from goodgain.traces.output.runs import NormaliseUrl
 from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading.trace_files import Paths, find_trace_files

@@ -17,7 +17,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.table_writing import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
 from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
 from goodgain.schema import EMPTY_DOC
-from goodgain.traces.output.runs import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
+from goodgain.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl, add_documents, is_of_run, list_runs, to_run
 from goodgain.traces.reading.query_ids import rename_queries
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading_summary import RunName, Summary

@@ -17,10 +17,10 @@ from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.traces.expected_values import describe, format_place
-from goodgain.traces.input.logs import base_name
+from goodgain.traces.input.logs_and_archives import base_name
 from goodgain.traces.model import Trace
+from goodgain.traces.reading.queries_and_costs import Query
 from goodgain.traces.reading.read_options import QueryIds, ReadOptions
-from goodgain.traces.reading.trace_queries import Query
 from goodgain.traces.reading_summary import RunName, Summary
 
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)

@@ -9,7 +9,7 @@ import polars as pl
 
 from goodgain.schema import COSTS, EMPTY_DOC, RESULTS
 from goodgain.traces.model import Pairs, Result, SearchCall
-from goodgain.traces.reading.trace_queries import Query
+from goodgain.traces.reading.queries_and_costs import Query
 
 RESULTS_SCHEMA, COSTS_SCHEMA = RESULTS.polars, COSTS.polars
 _PAIRS = RESULTS_SCHEMA["ids"]

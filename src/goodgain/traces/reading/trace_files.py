@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goodgain.errors import InputError
+from goodgain.files.escaping import check_name
 from goodgain.files.opening import COMPRESSED, compression, explain_read_errors, make_path, open_plain
-from goodgain.files.safe_text import check_name
-from goodgain.traces.input.logs import ENDINGS, read_head
+from goodgain.traces.input.logs_and_archives import ENDINGS, read_head
 from goodgain.traces.reading.known_formats import detect_format, formats, get_format
 
 PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]

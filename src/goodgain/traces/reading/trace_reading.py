@@ -11,14 +11,15 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 import polars as pl
 
 from goodgain.errors import InputError
+from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork
-from goodgain.files.safe_text import check_name
 from goodgain.traces.expected_values import format_place
-from goodgain.traces.input.logs import Log, find_logs
+from goodgain.traces.input.logs_and_archives import Log, find_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.traces.reading.parallel_map import map_in_processes
+from goodgain.traces.reading.queries_and_costs import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.reading.query_ids import (
     NamedQuery,
     QueryNames,
@@ -30,7 +31,6 @@ from goodgain.traces.reading.query_ids import (
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows, concat_results
 from goodgain.traces.reading.trace_files import Paths, TraceFile, find_trace_files, plan_tasks
-from goodgain.traces.reading.trace_queries import UnrecordedError, check_blank, make_strict_error, read_queries
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, check_tools_called

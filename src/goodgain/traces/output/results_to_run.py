@@ -10,8 +10,8 @@ import polars as pl
 
 from goodgain.dedup.urls import normalise_url as default_normalise_url
 from goodgain.errors import InputError
+from goodgain.files.escaping import check_name
 from goodgain.files.results import open_results
-from goodgain.files.safe_text import check_name
 from goodgain.files.table_reading import read_frame
 from goodgain.schema import EMPTY_DOC
 from goodgain.traces.reading_summary import RunName

@@ -18,10 +18,10 @@ from typing import Any, TextIO
 import click
 import polars as pl
 
-from goodgain.cli.notices import name_options
+from goodgain.cli.option_names import name_options
 from goodgain.errors import GoodgainError
+from goodgain.files.escaping import escape_controls
 from goodgain.files.opening import error_reason
-from goodgain.files.safe_text import escape_controls
 
 
 class ExitStatus(IntEnum):

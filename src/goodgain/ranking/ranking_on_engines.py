@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import notice
-from goodgain.ranking.engines import collect, move_to_engine
+from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.first_occurrences import (
     PLACED_BY,
     check_order,
