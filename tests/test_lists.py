@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.dedup import rows_and_trusted_ids
 from goodgain.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
 from goodgain.measures import MEASURES
 from goodgain.measures.bounds import find_rule
@@ -227,7 +228,9 @@ def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
 def taken_names() -> set[str]:
     """The columns of deduplication beside ids and fields, and those that it reads and adds; a type may be of title and snippet."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rows_and_trusted_ids, "USED_NAMES", frozenset())  # so that a type with a taken name is told below
+        patched.setattr(
+            rows_and_trusted_ids, "USED_NAMES", frozenset()
+        )  # so that a type with a taken name is told below
         rows = {"query_id": "q", "doc_id": ["a", "b"], "url": "https://example.org"}
         found = gg.deduplicate(pl.DataFrame(rows))
     columns = {*found._records.frame.columns, *found._rows.columns, *DEDUPLICATED.columns, *RESULTS.columns}

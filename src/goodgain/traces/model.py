@@ -1,7 +1,7 @@
 """The model that every trace format is turned into: Trace > Turn > Step > call > Result.
 
 A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/queries_and_costs.py` makes
-`SearchCall`s of those that searched. A format that knows its results may yield `SearchCall`s itself.
+`SearchCall`s of those that searched.
 
 The classes are msgspec structs, which are cheaper to make than named tuples and dataclasses: one is made for every
 result. They form trees and never cycles, so they are hidden from the garbage collector (`gc=False`), which saves a
@@ -65,18 +65,16 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: the tool, the status, the results in the order given, and what was asked.
+    """One search: its status, the results in the order given, and what was asked.
 
     `asked` holds the queries, or the arguments of the call. `queries` is computed from it only where it is needed, as
     most runs are made without it.
     """
 
-    tool: str
     status: Status
     results: tuple[Result, ...] = ()
     asked: Any = ()
     call_id: str | None = None
-    at: str = ""
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -124,7 +122,7 @@ class ToolCall(msgspec.Struct, gc=False):
 class Step(msgspec.Struct, gc=False):
     """One step of the agent: the calls it made side by side, and what the step cost, where that was asked for."""
 
-    calls: list[ToolCall | SearchCall] = msgspec.field(default_factory=list)
+    calls: list[ToolCall] = msgspec.field(default_factory=list)
     index: int = 0
     time: str | None = None
     usage: Usage | None = None

@@ -73,10 +73,8 @@ def _count_searches(turn: Turn, options: ReadOptions) -> int:
     return sum(_is_search(call, options) for step in turn.steps for call in step.calls)
 
 
-def _is_search(call: ToolCall | SearchCall, options: ReadOptions) -> bool:
+def _is_search(call: ToolCall, options: ReadOptions) -> bool:
     """Return whether a call is a search: by its format, else by its name and, for some tools, its arguments."""
-    if not isinstance(call, ToolCall):
-        return True
     if call.is_search is not None:
         return call.is_search
     if not options.is_search_tool(call.tool):
@@ -145,44 +143,32 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     return Query(turn, own_id, iterations, skipped > 0, spent)
 
 
-def _read_search(call: ToolCall | SearchCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    """Return a search with its results, which some formats have read themselves, and count it."""
-    if isinstance(call, SearchCall):
-        search = call
-        _raise_if_lacking(call, call.status, options)
-    else:
-        outcome = _read_outcome(call, options)
-        if call.may_lack and outcome.status == "unrecorded" and options.unrecorded == "raise":
-            summary.blank += 1
-            summary.first_blank = summary.first_blank or format_place(call.at)
-        else:
-            _raise_if_lacking(call, outcome.status, options)
-        summary.count_unread(outcome.unread, format_place(call.at))
-        asked = call.queries if call.queries is not None else call.arguments
-        search = SearchCall(call.tool, outcome.status, outcome.results, asked, call.call_id, call.at)
-    summary.searches[search.tool] += 1
-    summary.results += len(search.results)
-    if search.status != "ok":
-        name = _COUNTER_NAMES[search.status]
-        setattr(summary, name, getattr(summary, name) + 1)
-    return search
-
-
-def _raise_if_lacking(call: ToolCall | SearchCall, status: str, options: ReadOptions) -> None:
-    """Raise an error where the results of a search are not recorded or cannot be read, and the options say to."""
-    where = f"{format_place(call.at)}: the search with {call.tool!r}"
-    if status == "unrecorded" and options.unrecorded == "raise":
-        remedy = (call.remedy if isinstance(call, ToolCall) else "") or "was the log cut off before the answer?"
-        raise UnrecordedError(
-            f"{where} was made, but what it returned is not in the log ({remedy}); "
-            "unrecorded='empty' counts such searches as having found nothing, 'skip' leaves their iterations out"
-        )
-    if status == "unparsed" and options.errors == "raise":
-        shown = repr(call.output)[:120] if isinstance(call, ToolCall) else ""
+def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
+    """Return a search with its results, and count it; an error where they lack and the options say to raise."""
+    outcome = _read_outcome(call, options)
+    place = format_place(call.at)
+    if outcome.status == "unrecorded" and options.unrecorded == "raise":
+        if not call.may_lack:
+            raise UnrecordedError(
+                f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
+                f"({call.remedy or 'was the log cut off before the answer?'}); unrecorded='empty' counts such searches as "
+                "having found nothing, 'skip' leaves their iterations out"
+            )
+        summary.blank += 1
+        summary.first_blank = summary.first_blank or place
+    if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
-            f"{where} has output from which no results can be read ({shown}); read it with parse=, or say with tools= which "
-            "tools search"
+            f"{place}: the search with {call.tool!r} has output from which no results can be read "
+            f"({repr(call.output)[:120]}); read it with parse=, or say with tools= which tools search"
         )
+    summary.count_unread(outcome.unread, place)
+    summary.searches[call.tool] += 1
+    summary.results += len(outcome.results)
+    if outcome.status != "ok":
+        name = _COUNTER_NAMES[outcome.status]
+        setattr(summary, name, getattr(summary, name) + 1)
+    asked = call.queries if call.queries is not None else call.arguments
+    return SearchCall(outcome.status, outcome.results, asked, call.call_id)
 
 
 def check_blank(summary: Summary) -> None:
@@ -216,11 +202,11 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     return outcome or Outcome("unrecorded")
 
 
-def _count_skipped(call: ToolCall | SearchCall, summary: Summary) -> None:
+def _count_skipped(call: ToolCall, summary: Summary) -> None:
     """Count a call that is not a search, and note whether its answer looks like a list of results all the same."""
     summary.skipped_tools[call.tool] += 1
     # A call that its format decides on is not a question of its tool's name.
-    if isinstance(call, ToolCall) and call.is_search is None and looks_like_results(call.output, call.at):
+    if call.is_search is None and looks_like_results(call.output, call.at):
         summary.lookalikes[call.tool] += 1
 
 

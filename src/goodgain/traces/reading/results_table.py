@@ -105,8 +105,3 @@ def _make_column(name: str, results: list[Result]) -> pl.Series:
     pairs: list[Pairs] = [result.ids if name == "ids" else result.fields for result in results]
     values = [[{"name": key, "value": value} for key, value in of_result] or None for of_result in pairs]
     return pl.Series(name, values, dtype=_PAIRS)
-
-
-def concat_results(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return the rows of several results frames in order; an empty results frame if there are none."""
-    return pl.concat(frames) if frames else pl.DataFrame(schema=RESULTS_SCHEMA)

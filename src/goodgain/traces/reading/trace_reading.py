@@ -29,7 +29,7 @@ from goodgain.traces.reading.query_ids import (
     rename_queries,
 )
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
-from goodgain.traces.reading.results_table import ResultRows, concat_results
+from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading.trace_files import Paths, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
@@ -142,7 +142,7 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     summary.give_notices()
     if report is not None:
         report(summary)
-    results = rename_queries(concat_results([frame for frame, _ in frames]), new_ids)
+    results = rename_queries(pl.concat([found for found, _ in frames]), new_ids)
     return (results, rename_queries(pl.concat([spent for _, spent in frames]), new_ids)) if costs else results
 
 

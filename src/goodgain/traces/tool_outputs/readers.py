@@ -74,14 +74,17 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
     """Read a tool's output.
 
     `parse` is called first, so that it can also correct what the readers here would return; where it returns None,
-    they are used.
+    they are used. Where the tool knows the type of its results, that is `doc_type`.
 
     Raises:
         InputError: an id or URL of a result is neither text nor a number, or `parse` failed.
     """
-    if parse is not None and (found := _call_parse(parse, output, at, doc_type)) is not None:
-        return found
-    return _OutputReader(at, doc_type).read_value(output, _MAX_DEPTH)
+    outcome = None if parse is None else _call_parse(parse, output, at)
+    if outcome is None:
+        outcome = _OutputReader(at).read_value(output, _MAX_DEPTH)
+    if doc_type is None:
+        return outcome
+    return outcome._replace(results=tuple(replace(result, type=doc_type) for result in outcome.results))
 
 
 def looks_like_results(output: Any, at: str) -> bool:
@@ -95,13 +98,13 @@ def looks_like_results(output: Any, at: str) -> bool:
     if not isinstance(output, (str, list, dict)):
         return False
     try:
-        results = _OutputReader(at, None).read_value(output, _MAX_DEPTH).results
+        results = _OutputReader(at).read_value(output, _MAX_DEPTH).results
     except InputError:
         return False
     return len(results) > 1 and all(result.doc_id is not None or result.url is not None for result in results)
 
 
-def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Outcome | None:
+def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
     try:
         found = parse(_join_text_parts(output))
         members = None if found is None else list(found)
@@ -114,7 +117,7 @@ def _call_parse(parse: Parse, output: Any, at: str, doc_type: str | None) -> Out
     results = []
     for rank, member in enumerate(members, start=1):
         item = {"doc_id": member} if isinstance(member, str) else member
-        result = read_object(item, rank, at, doc_type) if isinstance(item, dict) else None
+        result = read_object(item, rank, at) if isinstance(item, dict) else None
         if isinstance(item, Result):
             result = replace(item, rank=rank)
         if result is None:
@@ -136,10 +139,9 @@ def _join_text_parts(output: Any) -> Any:
 
 
 class _OutputReader(NamedTuple):
-    """The readers for the output at one place, which errors name, of a tool whose results have this document type."""
+    """The readers for the output at one place, which errors name."""
 
     at: str
-    doc_type: str | None = None
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         """Read a value of any type; `depth` is how much deeper wrappers may still nest."""
@@ -181,8 +183,7 @@ class _OutputReader(NamedTuple):
         for layout in LAYOUTS:
             if results := layout.read(text):
                 overlooked = () if layout.has_other_links else tuple(find_overlooked_addresses(text, results))
-                typed = tuple(replace(one, type=self.doc_type or one.type) for one in results)
-                return Outcome("ok", typed, overlooked)
+                return Outcome("ok", tuple(results), overlooked)
         for notation in NOTATIONS:
             if (found := notation.read(text)) is not None:
                 value, around = found
@@ -226,7 +227,7 @@ class _OutputReader(NamedTuple):
             if (shape.key is None or shape.key in first) and (found := shape.read(members)) is not None:
                 members = found
                 break
-        results = read_objects(members, self.at, self.doc_type)
+        results = read_objects(members, self.at)
         if results is None:
             return UNPARSED
         with_lists = (member for member in members if list in map(type, member.values()))

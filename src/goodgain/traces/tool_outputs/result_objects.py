@@ -113,7 +113,7 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
     return KeyPlan(fields, tuple(steps), containers, others)
 
 
-def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> tuple[Result, ...] | None:
+def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
     """Return the results that objects describe, ranked in their order; None if one of them does not describe a result.
 
     Raises:
@@ -121,13 +121,13 @@ def read_objects(items: list[Object], at: str, doc_type: str | None = None) -> t
     """
     results: list[Result] = []
     for rank, item in enumerate(items, start=1):
-        if (found := read_object(item, rank, at, doc_type)) is None:
+        if (found := read_object(item, rank, at)) is None:
             return None
         results.append(found)
     return tuple(results)
 
 
-def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -> Result | None:
+def read_object(item: Object, rank: int, at: str) -> Result | None:
     """Return the result that an object describes; None if it has neither id, URL, title nor text.
 
     The outer object comes first: what an object inside it says too is read only where the outer one lacks it.
@@ -163,7 +163,7 @@ def read_object(item: Object, rank: int, at: str, doc_type: str | None = None) -
         title, fields = _read_front_matter(snippet, fields)
     if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
         title = title[1:-1]
-    return Result(rank, doc_id, ids, url, title, snippet, found.get("score"), doc_type or found.get("type"), fields)
+    return Result(rank, doc_id, ids, url, title, snippet, found.get("score"), found.get("type"), fields)
 
 
 def has_identity(item: Object) -> bool:
