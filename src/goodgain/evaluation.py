@@ -31,7 +31,7 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, pla
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
-from goodgain.ranking.first_occurrences import check_order
+from goodgain.ranking.first_occurrences_and_orders import check_order
 from goodgain.version import __version__
 
 #: Limits of the sample: URLs without a judgment, and judged ones. To parse one takes 2 µs.

@@ -17,7 +17,7 @@ import ranx
 import goodgain as gg
 import goodgain.hosts.ranx as ranx_host
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
-from goodgain.judging.human_and_model import compare_orders
+from goodgain.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command
 from tests.support.tables import ROOT, in_one_search, no_notices

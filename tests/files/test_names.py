@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import goodgain as gg
-from goodgain.judging.human_and_model import compare_orders
+from goodgain.judging.conclusions_from_model_labels import compare_orders
 from goodgain.traces import to_run
 from tests.traces.logs import conversation, openai_chat
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import kendalltau, ttest_1samp
 
 import goodgain as gg
-from goodgain.judging.human_and_model import compare_orders, compute_intervals, estimate_difference
+from goodgain.judging.conclusions_from_model_labels import compare_orders, compute_intervals, estimate_difference
 from tests.support.counts import how_many
 from tests.support.tables import in_one_search
 

@@ -164,7 +164,7 @@ def _print_agreement(report: Agreement) -> None:
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
     """Print whether the model's labels lead where people's do: the order of systems; of two systems, their difference."""
-    from goodgain.judging.human_and_model import compare_orders, estimate_difference
+    from goodgain.judging.conclusions_from_model_labels import compare_orders, estimate_difference
 
     print()
     if len(systems) == 2:

@@ -19,7 +19,7 @@ from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.qrels import load_qrels
-from goodgain.ranking.first_occurrences import ORDERS
+from goodgain.ranking.first_occurrences_and_orders import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
 Command = Callable[..., None]

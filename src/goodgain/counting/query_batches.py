@@ -21,7 +21,7 @@ from goodgain.files.trec_text import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
-from goodgain.ranking.first_occurrences import (
+from goodgain.ranking.first_occurrences_and_orders import (
     FirstOccurrences,
     find_first_occurrences,
     make_ranking,

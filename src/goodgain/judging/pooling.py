@@ -25,7 +25,7 @@ from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.judging.grade_table import DOCUMENT
-from goodgain.ranking.first_occurrences import find_first_occurrences, make_ranking
+from goodgain.ranking.first_occurrences_and_orders import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 from goodgain.traces.output.results_to_run import name_results

@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import notice
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
-from goodgain.ranking.first_occurrences import (
+from goodgain.ranking.first_occurrences_and_orders import (
     PLACED_BY,
     check_order,
     find_first_rows,

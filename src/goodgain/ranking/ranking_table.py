@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from goodgain.ranking.first_occurrences import FirstOccurrences, count_in_query, find_first_occurrences, number_queries
+from goodgain.ranking.first_occurrences_and_orders import (
+    FirstOccurrences,
+    count_in_query,
+    find_first_occurrences,
+    number_queries,
+)
 
 #: Column -> the order of its positions: the score it looks at, and whether doc_ids of tied documents descend.
 POSITIONS = {

@@ -22,7 +22,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.terms import divide_rows
 from goodgain.ranking.dataframe_engines import collect
-from goodgain.ranking.first_occurrences import check_order
+from goodgain.ranking.first_occurrences_and_orders import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 
 Points = Literal["eleven", "all"]

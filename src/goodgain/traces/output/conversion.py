@@ -23,7 +23,7 @@ from goodgain.traces.output.results_to_run import NormaliseUrl
 from goodgain.traces.output.run_batches import BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.traces.reading.query_ids import QueryNames, Question, read_earlier_queries, read_query_ids
 from goodgain.traces.reading.read_options import ReadOptions
-from goodgain.traces.reading.trace_files import Paths, find_trace_files
+from goodgain.traces.reading.trace_files_and_tasks import Paths, find_trace_files
 from goodgain.traces.reading.trace_reading import Progress, read_batches
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tools import check_tools_called

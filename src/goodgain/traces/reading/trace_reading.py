@@ -30,7 +30,7 @@ from goodgain.traces.reading.query_ids import (
 )
 from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows
-from goodgain.traces.reading.trace_files import Paths, TraceFile, find_trace_files, plan_tasks
+from goodgain.traces.reading.trace_files_and_tasks import Paths, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading_summary import Summary
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, check_tools_called
