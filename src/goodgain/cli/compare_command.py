@@ -11,7 +11,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.errors_and_exit_status import ExitStatus
-from goodgain.cli.option_names import notices_after_output
+from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison import compare as compare_runs

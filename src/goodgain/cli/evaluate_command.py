@@ -12,7 +12,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.option_names import notices_after_output
+from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.option_names import find_options, name_options
+from goodgain.cli.notices import find_options, name_options
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError
 

@@ -23,7 +23,7 @@ from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
 from goodgain.cli.log_commands import convert, dedup
-from goodgain.cli.option_names import find_options, show_notices
+from goodgain.cli.notices import find_options, show_notices
 from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError
 from goodgain.formats import Run, read_qrels, read_run, write_run

@@ -1,7 +1,7 @@
 """The ranking of a run that stays on its engine (DuckDB, Spark ...): first occurrences, flattening, ranking table.
 
-The rules are those of `first_occurrences`. The rows of the run are grouped once, by document. Windows, which sort, see its
-first occurrences alone; only where ranks and scores could disagree do they see all rows.
+The rules are those of `first_occurrences_and_orders`. The rows of the run are grouped once, by document. Windows, which sort,
+see its first occurrences alone; only where ranks and scores could disagree do they see all rows.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _span_iterations(run: Lazy) -> Lazy:
 
 
 def _take_results(run: Lazy, order: str) -> Lazy:
-    """Take the results that the ranking is made of, and add ranks and scores as `first_occurrences.add_ranks` does.
+    """Take the results that the ranking is made of, and add ranks and scores as `add_ranks` does in memory.
 
     Where both are missing, results are ordered by doc_id.
     """
