@@ -15,7 +15,7 @@ import polars as pl
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import open_qrels_and_run, sample_rows
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
@@ -31,7 +31,7 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, pla
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
-from goodgain.ranking.first_occurrences_and_orders import check_order
+from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.version import __version__
 
 #: Limits of the sample: URLs without a judgment, and judged ones. To parse one takes 2 µs.

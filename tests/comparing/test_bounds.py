@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.measures.bounds import find_rule
 from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.counting import run_opening
-from goodgain.counting.run_file import RunFile, text_blocks
+from goodgain.counting.run_in_blocks import RunFile, text_blocks
 from goodgain.files.opening import Content, open_stream, read_bytes
 from tests.evaluation.test_against_oracle import all_cases
 from tests.support.counts import some_of

@@ -22,7 +22,6 @@ import pytest
 import zstandard
 
 import goodgain as gg
-from goodgain.counting import run_file
 from tests.support.command import run_command
 from tests.support.counts import how_many, some_of
 from tests.support.tables import no_notices

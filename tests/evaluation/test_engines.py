@@ -11,7 +11,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.counting.ledger import count
-from goodgain.ranking.first_occurrences_and_orders import ORDERS
+from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from tests.support import engine_checks as checks
 from tests.support.counts import some_of
 from tests.support.engine_checks import Put

@@ -18,7 +18,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.counting.ledger import count
-from goodgain.ranking.first_occurrences_and_orders import ORDERS
+from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from tests.evaluation.test_engines_docs import SPARK_EXAMPLES, run_examples
 from tests.support import engine_checks as checks
 from tests.support.engine_checks import Put

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.counting import run_file, run_opening
+from goodgain.counting import run_opening
 from tests.support.tables import in_one_search
 
 PAIRS = [

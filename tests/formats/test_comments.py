@@ -15,7 +15,7 @@ import zstandard
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting.run_file import RunFile, text_blocks
+from goodgain.counting.run_in_blocks import RunFile, text_blocks
 from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of

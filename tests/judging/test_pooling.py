@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.cli.program import program
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.judging import pooling
 from tests.support import oracle
 from tests.support.counts import how_many

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodgain.ranking import ranking_table
-from goodgain.ranking.first_occurrences_and_orders import ORDERS, find_first_occurrences
+from goodgain.ranking.first_occurrences_and_flattening import ORDERS, find_first_occurrences
 from goodgain.ranking.ranking_table import number_judgments
 from tests.support.counts import how_many
 

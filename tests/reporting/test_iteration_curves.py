@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting import run_file, run_opening
+from goodgain.counting import run_opening
 from goodgain.measures import MEASURES
 from goodgain.reporting import iteration_curves
 from tests.support import oracle

@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape
 from tests.support.random_runs import make_case as make_agent_case

@@ -24,7 +24,7 @@ from goodgain.counting.ledger import count
 from goodgain.measures import MEASURES
 from goodgain.measures.names import parse_measure
 from goodgain.measures.ranking_values import RankedScores, score_ranking
-from goodgain.ranking.first_occurrences_and_orders import ORDERS
+from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.ranking.ranking_on_engines import tabulate_on_engine
 from goodgain.ranking.ranking_table import number_judgments
 from tests.evaluation.test_against_oracle import random_case

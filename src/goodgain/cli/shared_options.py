@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import click
 
 from goodgain.comparing.table_cells import PLACES, ROWS
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import open_run
 from goodgain.errors import InputError
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.qrels import load_qrels
-from goodgain.ranking.first_occurrences_and_orders import ORDERS
+from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
 Command = Callable[..., None]

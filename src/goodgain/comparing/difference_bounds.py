@@ -10,7 +10,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.comparing.statistical_tests import RESIDUE
-from goodgain.counting.run_file import RunFile, partition_by_query
+from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.formats import Qrels, Run
 from goodgain.measures.bounds import find_contributions, find_largest_label, find_rule
 from goodgain.measures.scores import Scores

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.ranking.dataframe_engines import collect, move_to_engine, to_lazy
-from goodgain.ranking.first_occurrences_and_orders import FirstOccurrences, find_first_occurrences, find_first_rows
+from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, find_first_occurrences, find_first_rows
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS, Table
 

@@ -15,13 +15,13 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
-from goodgain.counting.run_file import Block, RunFile, partition_by_query
+from goodgain.counting.run_in_blocks import Block, RunFile, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.trec_text import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN, warn_of_missing_iterations
-from goodgain.ranking.first_occurrences_and_orders import (
+from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
     find_first_occurrences,
     make_ranking,

@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.run_file import BLOCK, RunFile, table_blocks
+from goodgain.counting.run_in_blocks import BLOCK, RunFile, table_blocks
 from goodgain.files.json_lines import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
 from goodgain.formats.any_source import find_header

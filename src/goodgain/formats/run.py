@@ -33,7 +33,7 @@ from goodgain.formats.iterations import (
     warn_of_unnamed_rows,
 )
 from goodgain.ranking.dataframe_engines import collect, to_lazy
-from goodgain.ranking.first_occurrences_and_orders import (
+from goodgain.ranking.first_occurrences_and_flattening import (
     add_ranks,
     find_first_occurrences,
     find_first_rows,

@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.counting.query_batches import warn_of_file
-from goodgain.counting.run_file import RunFile, partition_by_query
+from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import open_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
@@ -25,7 +25,7 @@ from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.judging.grade_table import DOCUMENT
-from goodgain.ranking.first_occurrences_and_orders import find_first_occurrences, make_ranking
+from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 from goodgain.traces.output.results_to_run import name_results

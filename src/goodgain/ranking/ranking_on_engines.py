@@ -1,6 +1,6 @@
 """The ranking of a run that stays on its engine (DuckDB, Spark ...): first occurrences, flattening, ranking table.
 
-The rules are those of `first_occurrences_and_orders`. The rows of the run are grouped once, by document. Windows, which sort,
+The rules are those of `first_occurrences_and_flattening`. The rows of the run are grouped once, by document. Windows, which sort,
 see its first occurrences alone; only where ranks and scores could disagree do they see all rows.
 """
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import notice
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
-from goodgain.ranking.first_occurrences_and_orders import (
+from goodgain.ranking.first_occurrences_and_flattening import (
     PLACED_BY,
     check_order,
     find_first_rows,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from goodgain.ranking.first_occurrences_and_orders import (
+from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
     count_in_query,
     find_first_occurrences,

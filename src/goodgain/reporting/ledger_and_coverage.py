@@ -10,7 +10,7 @@ import polars as pl
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import tally_run
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations, warn_of_url_variants

@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.counting.coverage import measure_coverage, warn_if_misleading
 from goodgain.counting.ledger import count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
-from goodgain.counting.run_file import RunFile
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.run_opening import open_qrels_and_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
@@ -22,7 +22,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import check_systems
 from goodgain.measures.terms import divide_rows
 from goodgain.ranking.dataframe_engines import collect
-from goodgain.ranking.first_occurrences_and_orders import check_order
+from goodgain.ranking.first_occurrences_and_flattening import check_order
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 
 Points = Literal["eleven", "all"]
