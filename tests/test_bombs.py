@@ -110,7 +110,7 @@ def test_a_small_file_that_unpacks_to_a_large_run_is_read_in_blocks(tmp_path: Pa
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(run_opening, "LARGE", 2**19)
         opened = run_opening.open_run(tmp_path / f"a.run{ending}")
-        assert isinstance(opened, run_file.RunFile)
+        assert isinstance(opened, run_in_blocks.RunFile)
         with no_notices():
             found = gg.evaluate({"q1": {"a": 1}}, opened, "NumResults")  # type: ignore[arg-type]  # what the command passes
     assert found["NumResults"] == 1000

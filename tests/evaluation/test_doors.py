@@ -22,6 +22,7 @@ import pytest
 import zstandard
 
 import goodgain as gg
+from goodgain.counting import run_in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many, some_of
 from tests.support.tables import no_notices
@@ -152,7 +153,7 @@ def _ask_every_door(run: pl.DataFrame, qrels: pl.DataFrame, folder: Path) -> Ite
 
 def read_in_blocks(path: Path, *, block: int) -> Any:
     """Open a file as a large one is opened, to be read in blocks of some bytes."""
-    return run_file.RunFile(path, "close", 1, is_text=path.suffix != ".parquet", block=block)
+    return run_in_blocks.RunFile(path, "close", 1, is_text=path.suffix != ".parquet", block=block)
 
 
 @pytest.mark.parametrize("labels", [WHOLE, THIRDS], ids=["whole", "fractional"])

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.counting import run_opening
+from goodgain.counting import run_in_blocks, run_opening
 from tests.support.tables import in_one_search
 
 PAIRS = [
@@ -102,7 +102,7 @@ def test_large_files_and_lazy_frames_are_looked_at_too(
     assert "another spelling" in _told(qrels, lazy)
     monkeypatch.setattr(run_opening, "LARGE", 1_000)
     monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", 1_000)
-    assert isinstance(run_opening.open_run(tmp_path / name), run_file.RunFile)
+    assert isinstance(run_opening.open_run(tmp_path / name), run_in_blocks.RunFile)
     assert "another spelling" in _told(qrels, tmp_path / name)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting import run_opening
+from goodgain.counting import run_in_blocks, run_opening
 from goodgain.measures import MEASURES
 from goodgain.reporting import iteration_curves
 from tests.support import oracle
@@ -92,8 +92,8 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
         wanted = gg.curve(qrels, {"agent": path}, ALONG, resamples=50)
         monkeypatch.setattr(run_opening, "LARGE", 1_000)
         opened = run_opening.open_run(path)
-        assert isinstance(opened, run_file.RunFile)
-        small_blocks = run_file.RunFile(path, "close", 1, is_text=True, block=2_000)
+        assert isinstance(opened, run_in_blocks.RunFile)
+        small_blocks = run_in_blocks.RunFile(path, "close", 1, is_text=True, block=2_000)
         assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
 
 
