@@ -99,7 +99,7 @@ def as_number(value: Any) -> float | None:
 
     It raises nothing: only scores are read with it, and a run without scores is a run.
     """
-    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+    if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
             found = float(value)
         except (ValueError, OverflowError):

@@ -67,7 +67,8 @@ def walk(members: Any, at: str) -> Iterator[Placed]:
         InputError: the value is not a list, or a member not an object.
     """
     for index, member in enumerate(expect_list(members, at)):
-        yield expect_object(member, f"{at}/{index}"), f"{at}/{index}"
+        place = f"{at}/{index}"
+        yield expect_object(member, place), place
 
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
@@ -204,7 +205,8 @@ def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
     """Return a call whose tool and arguments stand under `function` or `custom`, as OpenAI writes it."""
     is_custom = "custom" in call and "function" not in call
     key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
-    made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
+    held_at = f"{at}/{key}"
+    made = read_call(expect_object(call.get(key), held_at), held_at, arguments=arguments)
     made.call_id, made.at = expect_id(call.get("id"), f"{at}/id"), at
     return made
 

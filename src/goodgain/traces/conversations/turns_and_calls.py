@@ -144,8 +144,9 @@ class Conversation:
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
         """Report the searches that a vendor ran as the usage of its answer counts them, where the answer shows none."""
-        counts = (usage, *usage.values()) if isinstance(usage, dict) else ()
-        numbers = (one.get("web_search_requests") for one in counts if isinstance(one, dict))
+        if not isinstance(usage, dict):
+            return 0
+        numbers = (one.get("web_search_requests") for one in (usage, *usage.values()) if isinstance(one, dict))
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
         for _ in range(number):
             self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=remedy))
@@ -202,7 +203,7 @@ class Conversation:
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
         """Report the fields of an item that were not read and look like a search or, where its content is missing, like that."""
-        lacks = any(name in read and item.get(name) is None for name in ("content", "message", "output"))
+        lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
                 expected = f"calls, results and texts in {', '.join(sorted(read))}"

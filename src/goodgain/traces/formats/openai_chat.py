@@ -148,21 +148,21 @@ class _Messages(vendor_exchanges.JoinedConversation):
             self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
-        content = message.get("content")
-        parts = list(tree.walk_parts(content, f"{at}/content"))
-        if any("tool_call_result" in part for part, _ in parts):
+        content, content_at = message.get("content"), f"{at}/content"
+        parts = list(tree.walk_parts(content, content_at)) if isinstance(content, list) else []
+        if parts and any("tool_call_result" in part for part, _ in parts):
             for part, part_at in parts:
                 if part.get("tool_call_result") is not None:
                     self._read_haystack_answer(part["tool_call_result"], f"{part_at}/tool_call_result")
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if message["role"] == "function" else None
-        output = tree.expect_output(content, f"{at}/content")
+        output = tree.expect_output(content, content_at)
         if call_id is not None and not self.has_call(call_id):
             expected = f"the answer to a call made before (no call has the id {call_id!r})"
             self.source.not_understood("answer without a call", at, expected)
             return
-        self.answer(call_id, output, f"{at}/content", name=name)
+        self.answer(call_id, output, content_at, name=name)
 
     def _read_haystack_answer(self, found: Any, at: str) -> None:
         result = expect_object(found, at)
@@ -173,23 +173,25 @@ class _Messages(vendor_exchanges.JoinedConversation):
         self.answer(call_id, output, at, name=name, failed=failed)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
-        shown, content = self.hosted, message.get("content")
+        shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
         for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
             self.call(tree.read_function_call(call, call_at))
         if (legacy := message.get("function_call")) is not None:
             made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
             made.call_id = None
             self.call(made)
-        for part, part_at in tree.walk_parts(content, f"{at}/content"):
-            if isinstance(part.get("tool_call"), dict):
-                self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
-        self.report_parts("an assistant message", content, f"{at}/content", *_PARTS)
-        tree.expect_output(content, f"{at}/content")
+        if isinstance(content, list):
+            for part, part_at in tree.walk_parts(content, content_at):
+                if isinstance(part.get("tool_call"), dict):
+                    self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
+            self.report_parts("an assistant message", content, content_at, *_PARTS)
+        tree.expect_output(content, content_at)
         if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
-            self.source.not_understood(f"the tag {tag.group()}", f"{at}/content", "calls in tool_calls")
-        for tool, tool_at in _unite_copies(message.get("executed_tools"), f"{at}/executed_tools"):
-            self.hosted += 1
-            self.call(_read_executed_tool(tool, tool_at))
+            self.source.not_understood(f"the tag {tag.group()}", content_at, "calls in tool_calls")
+        if "executed_tools" in message:
+            for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
+                self.hosted += 1
+                self.call(_read_executed_tool(tool, tool_at))
         if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
             self._read_citations(message["annotations"], f"{at}/annotations", message.get("model") or self.model)
         self._add_unlogged_searches(message, shown, at)

@@ -44,7 +44,7 @@ def looks_like_search(key: str, value: Any) -> bool:
     It does if an object in it names a search tool, has a query or answers a call, if a key is the name of a search tool,
     or if results are in it.
     """
-    if normalise_key(key) in _NOTES or not isinstance(value, (list, dict)):
+    if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
     field = {key: value}
     if any(True for _ in find_overlooked_objects(field, [])):

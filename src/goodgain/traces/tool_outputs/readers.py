@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -200,13 +201,14 @@ class _OutputReader(NamedTuple):
         """Read a list: of results, of content parts, of lists (one a query), or of pairs of document and score."""
         if not members:
             return EMPTY
-        if all(isinstance(member, dict) for member in members):
+        kinds = set(map(type, members))
+        if kinds == {dict}:
             return self.read_objects(members, depth)
-        if all(isinstance(member, list) for member in members):
+        if kinds == {list}:
             if all(len(pair) == 2 and isinstance(pair[0], dict) and as_number(pair[1]) is not None for pair in members):
                 return self.read_list([{"score": score, **document} for document, score in members], depth - 1)
             return self.read_blocks(members, depth)
-        if all(isinstance(member, str) for member in members):
+        if kinds == {str}:
             if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in members):
                 return self.read_list([{"url": text} for text in members], depth - 1)
             return self.read_blocks(members, depth)
@@ -230,9 +232,10 @@ class _OutputReader(NamedTuple):
         results = read_objects(members, self.at)
         if results is None:
             return UNPARSED
-        with_lists = (member for member in members if list in map(type, member.values()))
-        overlooked = [name for member in with_lists for name in find_overlooked_objects(member, [], lists_only=True)]
-        return Outcome("ok", results, tuple(overlooked))
+        if list not in map(type, chain.from_iterable(map(dict.values, members))):
+            return Outcome("ok", results)  # nothing can be overlooked
+        found_lists = (find_overlooked_objects(member, [], lists_only=True) for member in members)
+        return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
         """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""

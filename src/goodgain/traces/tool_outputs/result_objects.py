@@ -79,13 +79,14 @@ class KeyPlan(NamedTuple):
 
     Attributes:
         fields: for each field of a Result the keys that hold it, the best first.
-        steps: field, key and reader, in the order in which they are tried until the field is found.
+        steps: the field's place among the fields, its key, its reader, and whether a text is its value as it stands; in
+            the order in which they are tried until the field is found.
         containers: keys that hold more of the result in an inner object.
         others: all other keys, with the name of the field and whether it is an id.
     """
 
     fields: dict[str, tuple[str, ...]]
-    steps: tuple[tuple[str, str, Callable[[Any, str], Any]], ...]
+    steps: tuple[tuple[int, str, Callable[[Any, str], Any], bool], ...]
     containers: tuple[str, ...]
     others: tuple[tuple[str, str, bool], ...]
 
@@ -101,10 +102,14 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
         return tuple(key for name in names for key in by_name.get(name, ()))
 
     fields = {field: find(names) for field, names in _FIELDS.items()}
-    steps = [(field, key, _READERS[field]) for field, found in fields.items() for key in found]
-    steps += [("url", key, _read_source) for key in find(("source",))]
+    steps = [
+        (place, key, _READERS[field], field in _TEXTS)
+        for place, (field, found) in enumerate(fields.items())
+        for key in found
+    ]
+    steps += [(list(fields).index("url"), key, _read_source, False) for key in find(("source",))]
     containers = find(_CONTAINERS)
-    read = {*containers, *(key for _, key, _ in steps)}
+    read = {*containers, *(step[1] for step in steps)}
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
@@ -135,35 +140,30 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     Raises:
         InputError: the id or URL is neither text nor a number.
     """
-    found: dict[str, Any] = {}
+    found: list[Any] = [None] * len(_FIELDS)
     ids: Pairs = ()
     fields: Pairs = ()
-    todo = [item]
-    for _ in range(_MAX_DEPTH):
-        inner: list[Object] = []
-        for part in todo:
-            plan = make_key_plan(tuple(part))
-            for field, key, read in plan.steps:
-                if field not in found and (held := part[key]) is not None and (value := read(held, at)) is not None:
-                    found[field] = value
-            if plan.others:
-                new_ids, new_fields = _read_others(part, plan.others)
-                ids, fields = ids + new_ids, fields + new_fields
-            if plan.containers:
-                inner += [part[key] for key in plan.containers if isinstance(part[key], dict)]
-        if not inner:
-            break
-        todo = inner
-    doc_id, url, title, snippet = found.get("doc_id"), found.get("url"), found.get("title"), found.get("snippet")
+    todo = [(item, 1)]
+    for part, depth in todo:  # the loop adds the objects inside to the end: all of one depth come before deeper ones
+        _, steps, containers, others = make_key_plan(tuple(part))
+        for place, key, read, is_text in steps:
+            if found[place] is None and (held := part[key]) is not None and held != "":
+                found[place] = held if is_text and type(held) is str else read(held, at)
+        if others:
+            new_ids, new_fields = _read_others(part, others)
+            ids, fields = ids + new_ids, fields + new_fields
+        if containers and depth < _MAX_DEPTH:
+            todo += [(part[key], depth + 1) for key in containers if isinstance(part[key], dict)]
+    doc_id, url, title, snippet, score, kind = found
     if doc_id is None and url is None and title is None and snippet is None:
         return None
-    if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
+    if url and doc_id and doc_id == item.get("id") and doc_id.startswith(_WEB):
         doc_id = None  # Exa repeats the address, Bing gives the place of the result in its answer
     if title is None and snippet is not None and snippet.startswith("---\n"):
         title, fields = _read_front_matter(snippet, fields)
-    if title and len(title) > 2 and title[0] == title[-1] and title[0] in "\"'":
+    if title and title[0] in "\"'" and len(title) > 2 and title[0] == title[-1]:
         title = title[1:-1]
-    return Result(rank, doc_id, ids, url, title, snippet, found.get("score"), found.get("type"), fields)
+    return Result(rank, doc_id, ids, url, title, snippet, score, kind, fields)
 
 
 def has_identity(item: Object) -> bool:
@@ -220,6 +220,8 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "score": lambda value, at: as_number(value),
     "type": _read_type,
 }
+#: The fields for which a text is the value as it stands, so that their readers need not be called for one.
+_TEXTS = {"doc_id", "title"}
 
 
 def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
