@@ -1,0 +1,89 @@
+"""Faults that a fresh reader of the package found: each gave a wrong number, or an error of Python's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.errors import GoodgainNotice, InputError
+from goodgain.traces import read_traces
+
+from .conftest import by_iteration
+
+
+def _write(path: Path, *records: Any) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def _docs(*ids: str) -> str:
+    return json.dumps([{"docid": one, "title": f"On {one}"} for one in ids])
+
+
+def _call(call_id: str, name: str = "search") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": '{"query": "x"}'}}
+
+
+_USER = {"role": "user", "content": "What?"}
+_SEARCH = [
+    {"role": "assistant", "tool_calls": [_call("c1")]},
+    {"role": "tool", "tool_call_id": "c1", "content": _docs("a", "b")},
+]
+_CHAT = [_USER, *_SEARCH]
+_OTHER_FIELDS: dict[str, dict[str, Any]] = {
+    "response": {"messages": [_USER], "response": _SEARCH},
+    "completion": {"messages": [_USER], "completion": _SEARCH},
+    "steps": {"history": [_USER], "steps": _SEARCH},
+    "choices": {
+        "messages": [_USER],
+        "choices": [
+            {
+                "message": {
+                    "role": "assistant",
+                    "content": "A",
+                    "annotations": [{"url_citation": {"url": "https://a.example", "title": "A"}}],
+                }
+            }
+        ],
+    },
+    "new_messages": {
+        "messages": [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "What?"}]}],
+        "new_messages": [
+            {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "search", "tool_call_id": "c"}]}
+        ],
+    },
+    "output": {
+        "messages": [{"type": "human", "content": "What?"}],
+        "output": {"messages": [{"type": "tool", "content": _docs("a", "b"), "tool_call_id": "c"}]},
+    },
+}
+
+
+@pytest.mark.parametrize("field", _OTHER_FIELDS)
+def test_a_search_beside_the_messages_of_a_record_is_not_understood(field: str, tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", _OTHER_FIELDS[field])
+    with pytest.raises(InputError, match=f"at /{field}: field '{field}' of the record is not understood.*no search"):
+        read_traces(path)
+
+
+def test_beside_a_search_that_is_read_another_field_with_one_gives_a_notice(tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", {"messages": _CHAT, "response": [{**_SEARCH[1], "tool_call_id": "c2"}]})
+    with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood.*field 'response' of the record"):
+        assert by_iteration(read_traces(path)) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"response": _SEARCH},
+        {"functions": [{"name": "search", "parameters": {}}]},
+        {"extra_info": {"tools_kwargs": {"search": {"create_kwargs": {"k": 5}}}}},
+        {"gold_docs": [{"docid": "d", "text": "A text."}]},
+    ],
+)
+def test_copies_settings_and_documents_beside_the_messages_are_passed_over(more: Any, tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", {"messages": _CHAT, **more})
+    assert by_iteration(read_traces(path)) == [["a", "b"]]
