@@ -87,3 +87,13 @@ def test_beside_a_search_that_is_read_another_field_with_one_gives_a_notice(tmp_
 def test_copies_settings_and_documents_beside_the_messages_are_passed_over(more: Any, tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", {"messages": _CHAT, **more})
     assert by_iteration(read_traces(path)) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(("content", "found"), [(_docs("a", "b"), ["a", "b"]), ("Sorry, it was in vain.", [])])
+def test_an_empty_artifact_leaves_the_results_in_the_content(content: str, found: list[str], tmp_path: Path) -> None:
+    messages = [
+        {"type": "human", "content": "What?"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {"query": "x"}, "id": "c"}]},
+        {"type": "tool", "content": content, "tool_call_id": "c", "artifact": []},
+    ]
+    assert by_iteration(read_traces(_write(tmp_path / "q.json", {"messages": messages}))) == [found]

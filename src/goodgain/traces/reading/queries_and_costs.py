@@ -195,8 +195,10 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     """Read the outcome of a call. Results count even if the log says that the call failed."""
     outcome = None
     for output in (call.output, call.spare):
-        if output is not UNANSWERED and (outcome is None or outcome.status == "unparsed"):
-            outcome = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+        if output is not UNANSWERED and (outcome is None or outcome.status in ("unparsed", "empty")):
+            found = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+            if outcome is None or outcome.status == "unparsed" or found.results:
+                outcome = found
     if call.failed and not (outcome and outcome.results):
         return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
     return outcome or Outcome("unrecorded")
