@@ -97,3 +97,12 @@ def test_an_empty_artifact_leaves_the_results_in_the_content(content: str, found
         {"type": "tool", "content": content, "tool_call_id": "c", "artifact": []},
     ]
     assert by_iteration(read_traces(_write(tmp_path / "q.json", {"messages": messages}))) == [found]
+
+
+@pytest.mark.parametrize("name", ["search", "finder"])
+def test_answers_of_tools_without_an_id_belong_to_the_call_of_their_name(name: str, tmp_path: Path) -> None:
+    calls = [{"type": "function", "function": _call("", tool)["function"]} for tool in ("fetch", "search")]
+    answers = [(name, _docs("a", "b")), ("fetch", _docs("page"))][:: 1 if name == "search" else -1]
+    chat = [_USER, {"role": "assistant", "tool_calls": calls}]
+    chat += [{"role": "tool", "name": tool, "content": content} for tool, content in answers]
+    assert by_iteration(read_traces(_write(tmp_path / "q.json", chat))) == [["a", "b"]]
