@@ -10,6 +10,7 @@ import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
+from goodgain.traces.conversations.spans import read_nanoseconds
 
 from .conftest import by_iteration
 
@@ -106,3 +107,10 @@ def test_answers_of_tools_without_an_id_belong_to_the_call_of_their_name(name: s
     chat = [_USER, {"role": "assistant", "tool_calls": calls}]
     chat += [{"role": "tool", "name": tool, "content": content} for tool, content in answers]
     assert by_iteration(read_traces(_write(tmp_path / "q.json", chat))) == [["a", "b"]]
+
+
+@pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_the_size_of_a_number_tells_the_unit_of_a_time(unit: int, kind: type) -> None:
+    seconds = 1_714_557_600
+    assert read_nanoseconds(kind(seconds * unit), "") == seconds * 10**9
