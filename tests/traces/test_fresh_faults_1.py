@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,13 @@ def test_answers_of_tools_without_an_id_belong_to_the_call_of_their_name(name: s
 def test_the_size_of_a_number_tells_the_unit_of_a_time(unit: int, kind: type) -> None:
     seconds = 1_714_557_600
     assert read_nanoseconds(kind(seconds * unit), "") == seconds * 10**9
+
+
+def test_a_time_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert read_nanoseconds("2024-05-01T10:00:00.5", "") == read_nanoseconds("2024-05-01T10:00:00.5Z", "")
+    finally:
+        monkeypatch.undo()
+        time.tzset()

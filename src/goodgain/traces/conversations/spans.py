@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.record_tree import objects_in, walk
 from goodgain.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
-from goodgain.traces.expected_values import expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import expect_list, expect_object, expect_text, parse_time, unexpected_value
 from goodgain.traces.input.sources import Source
 
 #: The kind of span for each operation of the GenAI conventions.
@@ -219,12 +219,9 @@ def read_nanoseconds(value: Any, at: str) -> int:
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:
         value = int(value)
     if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-            whole = int(moment.replace(microsecond=0).timestamp())
-        except (ValueError, OverflowError, OSError):
-            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value) from None
-        return (whole * 1_000_000 + moment.microsecond) * 1000
+        if (moment := parse_time(value)) is None:
+            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
+        return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1) * 1000
     if (isinstance(value, int) and value > 0) or (isinstance(value, float) and 1e8 < value < 1e20):
         return int(value * next((factor for first, factor in _UNITS if value >= first), 1))
     raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
