@@ -100,7 +100,7 @@ def test_ids_of_a_megabyte_are_legal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_a_small_file_that_unpacks_to_a_large_run_is_read_in_blocks(tmp_path: Path, ending: str) -> None:
     """A run that shrinks to a twentieth is honest: it is read, and not all at once."""
-    from goodgain.counting import run_opening
+    from goodgain.counting import run_in_blocks, run_opening
 
     rows = "".join(
         f"q{k // 1000} {k % 1000 // 100} d{random.Random(k).random()} {k % 100} 1 t\n" for k in range(20_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 from goodgain.errors import InputError
@@ -106,3 +107,12 @@ def as_number(value: Any) -> float | None:
             return None
         return found if math.isfinite(found) else None
     return None
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Return a time of ISO 8601; None if it is not one. A time without a zone is taken as UTC, which programs log in."""
+    try:
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

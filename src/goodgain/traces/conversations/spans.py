@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations.record_tree import objects_in, walk
 from goodgain.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
-from goodgain.traces.expected_values import expect_list, expect_object, expect_text, unexpected_value
+from goodgain.traces.expected_values import expect_list, expect_object, expect_text, parse_time, unexpected_value
 from goodgain.traces.input.sources import Source
 
 #: The kind of span for each operation of the GenAI conventions.
@@ -40,6 +40,9 @@ _SEARCH_ATTRIBUTES = re.compile(
     re.IGNORECASE,
 )
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+#: From where on a number is a time in nanoseconds, microseconds, milliseconds or seconds, and the nanoseconds of each unit:
+#: every time from 1973 on has one unit only. A smaller number is no time since 1970, and counts nanoseconds.
+_UNITS = ((10**17, 1), (10**14, 1_000), (10**11, 1_000_000), (10**8, 1_000_000_000))
 #: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Attributes nested deeper are dropped, and lists of spans nested deeper refused, so that reading hostile logs ends.
@@ -204,7 +207,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Return a time as nanoseconds since 1970, from nanoseconds, seconds, ISO 8601, or a data frame's time.
+    """Return a time as nanoseconds since 1970, from ISO 8601, a data frame's time, or a number: its size tells the unit.
 
     Raises:
         InputError: the value is not a time.
@@ -213,19 +216,14 @@ def read_nanoseconds(value: Any, at: str) -> int:
         value = value.isoformat()
     if isinstance(value, bool) or value is None:
         raise unexpected_value(at, "a time", value)
-    if isinstance(value, int) and value > 0:
-        return value
+    if isinstance(value, str) and value.isdecimal() and len(value) < 30:
+        value = int(value)
     if isinstance(value, str):
-        if value.isdecimal() and len(value) < 30:
-            return int(value)
-        try:
-            moment = datetime.fromisoformat(value)
-            whole = int(moment.replace(microsecond=0).timestamp())
-        except (ValueError, OverflowError, OSError):
-            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value) from None
-        return (whole * 1_000_000 + moment.microsecond) * 1000
-    if isinstance(value, float) and 1e8 < value < 1e20:  # seconds, or milliseconds as data frames write them
-        return int(value * 1_000_000 if value > 1e11 else value * 1_000_000_000)
+        if (moment := parse_time(value)) is None:
+            raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
+        return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1) * 1000
+    if (isinstance(value, int) and value > 0) or (isinstance(value, float) and 1e8 < value < 1e20):
+        return int(value * next((factor for first, factor in _UNITS if value >= first), 1))
     raise unexpected_value(at, "a time (nanoseconds, or ISO 8601)", value)
 
 

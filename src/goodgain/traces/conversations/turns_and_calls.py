@@ -10,7 +10,7 @@ from goodgain.traces.conversations.record_tree import Placed
 from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
-from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_search
+from goodgain.traces.tool_outputs.overlooked_results import is_content, looks_like_messages, looks_like_search
 
 #: A count above this is damaged, as no answer takes so many searches.
 _MAX_SEARCHES = 1000
@@ -162,6 +162,22 @@ class Conversation:
             self.read(expect_object(item, at), at)
         return self
 
+    def read_record(self, record: Any, items: Iterable[Placed], at: str) -> Self:
+        """Read the items of a record, and report its other fields that look like more messages with a search."""
+        read = list(items)
+        self.read_all(read)
+        if not isinstance(record, dict) or (read and read[0][0] is record):
+            return self
+        places = {place.removeprefix(f"{at}/").partition("/")[0].removesuffix(" after prompt") for _, place in read}
+        members = [item for item, _ in read]
+        for key, value in record.items():
+            if key in places or key == "prompt" or not looks_like_messages(key, value):
+                continue
+            new = [one for one in value if one not in members] if isinstance(value, list) else value
+            if looks_like_messages(key, new):  # and is not a copy
+                self.source.not_understood(f"field {key!r} of the record", f"{at}/{key}", "all messages in one list")
+        return self
+
     def finish(self, at: str) -> Trace:
         """Return the trace of what was read, with the ids that a format has there."""
         return self.trace(at)
@@ -231,7 +247,7 @@ def read_conversations(
         return
 
     def read_value(value: Any, at: str) -> Trace:
-        return reader(source, value).read_all(find(value, at)).finish(at)
+        return reader(source, value).read_record(value, find(value, at), at).finish(at)
 
     yield from source.traces(
         read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))

@@ -156,7 +156,9 @@ class _Messages(vendor_exchanges.JoinedConversation):
                     self._read_haystack_answer(part["tool_call_result"], f"{part_at}/tool_call_result")
             return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
-        name = expect_optional_text(message.get("name"), f"{at}/name") if message["role"] == "function" else None
+        name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
+        if message["role"] == "tool" and not self.has_open_call(None, name):
+            name = None  # it need not be that of the function called
         output = tree.expect_output(content, content_at)
         if call_id is not None and not self.has_call(call_id):
             expected = f"the answer to a call made before (no call has the id {call_id!r})"

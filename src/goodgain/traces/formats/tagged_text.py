@@ -188,7 +188,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _read_record(source: Source, value: Any, at: str) -> Trace:
     reader = _Speeches(source, value)
     if not isinstance(value, dict) or tree.find_message_key(value) is not None:
-        return reader.read_all(tree.find_messages(value, at)).trace(at)
+        return reader.read_record(value, tree.find_messages(value, at), at).trace(at)
     key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
     if key is None:
         raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.traces.conversations.turns_and_calls import add_usages
-from goodgain.traces.expected_values import format_place
+from goodgain.traces.expected_values import format_place, parse_time
 from goodgain.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
 from goodgain.traces.reading.read_options import ReadOptions
 from goodgain.traces.reading_summary import Summary
@@ -195,8 +194,10 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     """Read the outcome of a call. Results count even if the log says that the call failed."""
     outcome = None
     for output in (call.output, call.spare):
-        if output is not UNANSWERED and (outcome is None or outcome.status == "unparsed"):
-            outcome = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+        if output is not UNANSWERED and (outcome is None or outcome.status in ("unparsed", "empty")):
+            found = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+            if outcome is None or outcome.status == "unparsed" or found.results:
+                outcome = found
     if call.failed and not (outcome and outcome.results):
         return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
     return outcome or Outcome("unrecorded")
@@ -220,12 +221,12 @@ class _CostMeter:
     def __init__(self, turn: Turn) -> None:
         self.iterations: list[Usage] = []
         self.rest = Usage()
-        self._clock = _parse_time(turn.time)
+        self._clock = parse_time(turn.time)
 
     def add(self, step: Step) -> None:
         """Add what a step cost. Without a duration, it lasted from the time of the step before to its own."""
         self._spend(step.usage)
-        time = _parse_time(step.time)
+        time = parse_time(step.time)
         if time is None:
             return
         if self._clock is not None and time >= self._clock and (step.usage is None or step.usage.seconds is None):
@@ -241,14 +242,3 @@ class _CostMeter:
             free = Usage(*(None if getattr(self.rest, name) is None else 0 for name in Usage.__struct_fields__))
             self.iterations += [self.rest, *[free] * (count - 1)]
             self.rest = Usage()
-
-
-def _parse_time(text: str | None) -> datetime | None:
-    """Return a time of ISO 8601; one without a zone is taken as UTC, as only differences matter. None if it is not one."""
-    if not text:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -21,7 +21,19 @@ _NO_RESULTS = {
     *("thumbnail", "thumbnails", "favicon", "embedding", "embeddings", "vector", "values", "usage", "rankings"),
 }
 #: Fields of logs that count, describe or cite, or in which programs keep notes of their own.
-_NOTES = {"metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations", "tools", "toolchoice"}
+_NOTES = {
+    "metadata",
+    "meta",
+    "extra",
+    "extras",
+    "tags",
+    "usage",
+    "citations",
+    "annotations",
+    "tools",
+    "functions",
+    "toolchoice",
+}
 #: Keys under which a call names its tool, and keys of its query.
 _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}
 _QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
@@ -50,6 +62,16 @@ def looks_like_search(key: str, value: Any) -> bool:
     if any(True for _ in find_overlooked_objects(field, [])):
         return True
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(field, _MAX_DEPTH))
+
+
+def looks_like_messages(key: str, value: Any) -> bool:
+    """Return whether a field beside the messages of a record looks like more of them, with a search or results in them.
+
+    Settings that name a search tool, and documents without a call, are none: records of data sets have both.
+    """
+    objects = _find_objects(value, _MAX_DEPTH)
+    has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
+    return has_message and looks_like_search(key, value)
 
 
 def is_content(key: str, value: Any) -> bool:

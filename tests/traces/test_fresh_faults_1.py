@@ -1,0 +1,127 @@
+"""Faults that a fresh reader of the package found: each gave a wrong number, or an error of Python's own."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.errors import GoodgainNotice, InputError
+from goodgain.traces import read_traces
+from goodgain.traces.conversations.spans import read_nanoseconds
+
+from .conftest import by_iteration
+
+
+def _write(path: Path, *records: Any) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def _docs(*ids: str) -> str:
+    return json.dumps([{"docid": one, "title": f"On {one}"} for one in ids])
+
+
+def _call(call_id: str, name: str = "search") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": '{"query": "x"}'}}
+
+
+_USER = {"role": "user", "content": "What?"}
+_SEARCH = [
+    {"role": "assistant", "tool_calls": [_call("c1")]},
+    {"role": "tool", "tool_call_id": "c1", "content": _docs("a", "b")},
+]
+_CHAT = [_USER, *_SEARCH]
+_OTHER_FIELDS: dict[str, dict[str, Any]] = {
+    "response": {"messages": [_USER], "response": _SEARCH},
+    "completion": {"messages": [_USER], "completion": _SEARCH},
+    "steps": {"history": [_USER], "steps": _SEARCH},
+    "choices": {
+        "messages": [_USER],
+        "choices": [
+            {
+                "message": {
+                    "role": "assistant",
+                    "content": "A",
+                    "annotations": [{"url_citation": {"url": "https://a.example", "title": "A"}}],
+                }
+            }
+        ],
+    },
+    "new_messages": {
+        "messages": [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "What?"}]}],
+        "new_messages": [
+            {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "search", "tool_call_id": "c"}]}
+        ],
+    },
+    "output": {
+        "messages": [{"type": "human", "content": "What?"}],
+        "output": {"messages": [{"type": "tool", "content": _docs("a", "b"), "tool_call_id": "c"}]},
+    },
+}
+
+
+@pytest.mark.parametrize("field", _OTHER_FIELDS)
+def test_a_search_beside_the_messages_of_a_record_is_not_understood(field: str, tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", _OTHER_FIELDS[field])
+    with pytest.raises(InputError, match=f"at /{field}: field '{field}' of the record is not understood.*no search"):
+        read_traces(path)
+
+
+def test_beside_a_search_that_is_read_another_field_with_one_gives_a_notice(tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", {"messages": _CHAT, "response": [{**_SEARCH[1], "tool_call_id": "c2"}]})
+    with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood.*field 'response' of the record"):
+        assert by_iteration(read_traces(path)) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"response": _SEARCH},
+        {"functions": [{"name": "search", "parameters": {}}]},
+        {"extra_info": {"tools_kwargs": {"search": {"create_kwargs": {"k": 5}}}}},
+        {"gold_docs": [{"docid": "d", "text": "A text."}]},
+    ],
+)
+def test_copies_settings_and_documents_beside_the_messages_are_passed_over(more: Any, tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", {"messages": _CHAT, **more})
+    assert by_iteration(read_traces(path)) == [["a", "b"]]
+
+
+@pytest.mark.parametrize(("content", "found"), [(_docs("a", "b"), ["a", "b"]), ("Sorry, it was in vain.", [])])
+def test_an_empty_artifact_leaves_the_results_in_the_content(content: str, found: list[str], tmp_path: Path) -> None:
+    messages = [
+        {"type": "human", "content": "What?"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {"query": "x"}, "id": "c"}]},
+        {"type": "tool", "content": content, "tool_call_id": "c", "artifact": []},
+    ]
+    assert by_iteration(read_traces(_write(tmp_path / "q.json", {"messages": messages}))) == [found]
+
+
+@pytest.mark.parametrize("name", ["search", "finder"])
+def test_answers_of_tools_without_an_id_belong_to_the_call_of_their_name(name: str, tmp_path: Path) -> None:
+    calls = [{"type": "function", "function": _call("", tool)["function"]} for tool in ("fetch", "search")]
+    answers = [(name, _docs("a", "b")), ("fetch", _docs("page"))][:: 1 if name == "search" else -1]
+    chat = [_USER, {"role": "assistant", "tool_calls": calls}]
+    chat += [{"role": "tool", "name": tool, "content": content} for tool, content in answers]
+    assert by_iteration(read_traces(_write(tmp_path / "q.json", chat))) == [["a", "b"]]
+
+
+@pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_the_size_of_a_number_tells_the_unit_of_a_time(unit: int, kind: type) -> None:
+    seconds = 1_714_557_600
+    assert read_nanoseconds(kind(seconds * unit), "") == seconds * 10**9
+
+
+def test_a_time_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert read_nanoseconds("2024-05-01T10:00:00.5", "") == read_nanoseconds("2024-05-01T10:00:00.5Z", "")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
