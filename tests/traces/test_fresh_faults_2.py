@@ -1,0 +1,51 @@
+"""Searches and results that were once lost or counted twice without a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.errors import InputError
+from goodgain.traces.reading.trace_reading import read_traces
+
+
+_TRACE = "0" * 31 + "1"
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    def write(text: str, name: str) -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def _span(number: int, parent: int, kind: str, begin: int, end: int, **attributes: Any) -> dict[str, Any]:
+    return {
+        "context": {"trace_id": _TRACE, "span_id": f"{number:016x}"},
+        "parent_id": f"{parent:016x}" if parent else None,
+        "name": kind.lower(),
+        "start_time": f"2024-05-01T10:00:{begin:02d}+00:00",
+        "end_time": f"2024-05-01T10:00:{end:02d}+00:00",
+        "attributes": {"openinference.span.kind": kind, **attributes},
+    }
+
+
+def _lines(*records: Any) -> str:
+    return "\n".join(map(json.dumps, records))
+
+
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_calls_in_nested_messages_of_a_model_count_as_unrecorded(save: Callable[..., Path], is_flat: bool) -> None:
+    called = {"id": "c1", "function": {"name": "search", "arguments": "{}"}}
+    calls = [{"tool_call.id": "c1", "tool_call.function.name": "search"}] if is_flat else [{"tool_call": called}]
+    message = {"message.tool_calls": calls} if is_flat else {"message": {"tool_calls": calls}}
+    model = _span(2, 1, "LLM", 1, 3, **{"llm.output_messages": [message]})
+    log = save(_lines(_span(1, 0, "AGENT", 0, 9), model), "spans.jsonl")
+    with pytest.raises(InputError, match="no span records it"):
+        read_traces(log)
