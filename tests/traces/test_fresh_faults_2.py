@@ -12,8 +12,12 @@ import pytest
 from goodgain.errors import InputError
 from goodgain.traces.reading.trace_reading import read_traces
 
+from .conftest import by_iteration
+from .story import docs
+
 
 _TRACE = "0" * 31 + "1"
+_FOUND = json.dumps(docs("d1", "d2"))
 
 
 @pytest.fixture
@@ -49,3 +53,20 @@ def test_calls_in_nested_messages_of_a_model_count_as_unrecorded(save: Callable[
     log = save(_lines(_span(1, 0, "AGENT", 0, 9), model), "spans.jsonl")
     with pytest.raises(InputError, match="no span records it"):
         read_traces(log)
+
+
+def test_a_span_that_was_exported_twice_counts_once(save: Callable[..., Path]) -> None:
+    tool = _span(3, 1, "TOOL", 2, 3, **{"output.value": _FOUND, "tool.name": "search"})
+    begun = _span(3, 1, "TOOL", 2, 0, **{"tool.name": "search"}) | {"end_time": None}
+    agent = _span(1, 0, "AGENT", 0, 9)
+    for number, spans in enumerate(([tool, tool], [begun, tool], [tool, begun])):
+        results = read_traces(save(_lines(agent, *spans), f"{number}.jsonl"))
+        assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1}
+
+
+def test_an_observation_of_langfuse_that_was_exported_twice_counts_once(save: Callable[..., Path]) -> None:
+    of_trace = {"traceId": "t", "startTime": "2024-05-01T10:00:00Z", "endTime": "2024-05-01T10:00:01Z"}
+    agent = {"id": "1", "parentObservationId": None, "type": "SPAN", "name": "agent", **of_trace}
+    tool = {"id": "2", "parentObservationId": "1", "type": "TOOL", "name": "search", "output": _FOUND, **of_trace}
+    results = read_traces(save(_lines(agent, tool, tool), "observations.jsonl"))
+    assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1}

@@ -106,12 +106,18 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 
 def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
     """Return the roots among spans. A span whose parent is not among them belongs to its trace's root."""
-    traces: dict[str, list[Span]] = {}
+    traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
-        traces.setdefault(span.trace_id, []).append(span)
         _drop_bodies(span, costs=costs)
+        of_trace = traces.setdefault(span.trace_id, {})
+        key = span.span_id, span.name, span.start
+        if (earlier := of_trace.get(key)) is not None:  # exported twice, or when it began and when it ended
+            span.end, span.failed = max(span.end, earlier.end), span.failed or earlier.failed
+            kept = {name: one for name, one in span.attributes.items() if one or name not in earlier.attributes}
+            span.attributes = {**earlier.attributes, **kept}
+        of_trace[key] = span
     roots = []
-    for spans in traces.values():
+    for spans in (list(of_trace.values()) for of_trace in traces.values()):
         turns = [span for span in spans if span.kind == "TURN"]
         tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
         tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
