@@ -70,3 +70,15 @@ def test_an_observation_of_langfuse_that_was_exported_twice_counts_once(save: Ca
     tool = {"id": "2", "parentObservationId": "1", "type": "TOOL", "name": "search", "output": _FOUND, **of_trace}
     results = read_traces(save(_lines(agent, tool, tool), "observations.jsonl"))
     assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1}
+
+
+def test_a_call_that_two_nested_spans_of_a_model_have_counts_once(save: Callable[..., Path]) -> None:
+    names = ("c1", "c2")
+    calls = [{"tool_call.id": name, "tool_call.function.name": "search"} for name in names]
+    messages = {"llm.output_messages": [{"message.tool_calls": calls}]}
+    spans = [_span(1, 0, "AGENT", 0, 9), _span(2, 1, "LLM", 1, 5, **messages), _span(3, 2, "LLM", 2, 4, **messages)]
+    tool = _span(4, 1, "TOOL", 6, 7, **{"output.value": _FOUND, "tool.name": "search", "tool_call.id": "c1"})
+    results = read_traces(save(_lines(*spans, tool), "spans.jsonl"), unrecorded="empty", iteration="step")
+    assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1, 2}
+    alone = read_traces(save(_lines(*spans), "model.jsonl"), unrecorded="empty", iteration="step")
+    assert by_iteration(alone) == [[]] and set(alone["search"]) == {1, 2}
