@@ -106,12 +106,18 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 
 def _find_roots(spans_read: Iterable[Span], *, costs: bool) -> list[_Root]:
     """Return the roots among spans. A span whose parent is not among them belongs to its trace's root."""
-    traces: dict[str, list[Span]] = {}
+    traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
-        traces.setdefault(span.trace_id, []).append(span)
         _drop_bodies(span, costs=costs)
+        of_trace = traces.setdefault(span.trace_id, {})
+        key = span.span_id, span.name, span.start
+        if (earlier := of_trace.get(key)) is not None:  # exported twice, or when it began and when it ended
+            span.end, span.failed = max(span.end, earlier.end), span.failed or earlier.failed
+            kept = {name: one for name, one in span.attributes.items() if one or name not in earlier.attributes}
+            span.attributes = {**earlier.attributes, **kept}
+        of_trace[key] = span
     roots = []
-    for spans in traces.values():
+    for spans in (list(of_trace.values()) for of_trace in traces.values()):
         turns = [span for span in spans if span.kind == "TURN"]
         tops = turns if len(turns) > 1 else [span for span in spans if span.parent_id is None]
         tops = _select_turn_roots([span for span in tops if span.kind not in _LEAF_KINDS] or tops)
@@ -260,7 +266,7 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
     for span in root.spans:
-        above = iterate_ancestors(span, by_id)
+        above = tuple(iterate_ancestors(span, by_id))
         asks_database = span.get("db.system") is not None
         if span.unknown and not (asks_database and any(one.kind in ("TOOL", "RETRIEVER") for one in above)):
             source.not_understood(span.unknown, span.at, "a kind of OpenInference or an operation of OTel GenAI")
@@ -285,24 +291,24 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that models called and no span answers, if there is no call or all tools say what they answer."""
+    """Add the searches that models called and no span answers, if there is no call or all tools say what they answer.
+
+    Each stands once, in the step of the last span that has it: of spans of one model within each other, the innermost.
+    """
     answered = {str(span.get(CALL_ID)) for span in root.of_kind("TOOL")}
-    has_calls = any(step.calls for step in steps)
-    if has_calls and (not answered or "None" in answered):
+    if any(step.calls for step in steps) and (not answered or "None" in answered):
         return
-    seen: set[str] = set()
-    for step, span in zip(steps[1:], root.of_kind("LLM"), strict=True):
-        for call_id, call in span.attributes[_CALLS].items():
-            if call_id not in answered | seen and source.is_search(call["name"]):
-                made = ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN)
-                if has_calls:
-                    step.calls.append(made)
-                else:
-                    seen.add(call_id)
-                    steps.append(Step([made]))
+    made = {
+        call_id: (step, call)
+        for step, span in zip(steps[1:], root.of_kind("LLM"), strict=True)
+        for call_id, call in span.attributes[_CALLS].items()
+    }
+    for call_id, (step, call) in made.items():
+        if call_id not in answered and source.is_search(call["name"]):
+            step.calls.append(ToolCall(call["name"], call["at"], None, call["arguments"], remedy=_NO_TOOL_SPAN))
 
 
-def _is_inside_its_copy(span: Span, above: Iterator[Span]) -> bool:
+def _is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
     """Return whether a span stands below one that records the same call: a tool of MCP below that of the agent."""
     if span.kind == "RETRIEVER":  # the list of the outer one is what the agent saw
         return any(one.kind == "RETRIEVER" and _read_retrieval(one, "").answered for one in above)

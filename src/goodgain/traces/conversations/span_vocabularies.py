@@ -106,11 +106,13 @@ def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Return nested objects as one object, with their keys joined by dots. Metadata stay as they are."""
+    """Return nested objects and lists of calls as one object, with keys joined by dots. Metadata stay as they are."""
     flat: Attributes = {}
     for key, member in value.items():
-        if isinstance(member, dict) and depth and key != "metadata":
-            flat.update(_flatten(member, f"{prefix}{key}.", depth - 1))
+        opens_list = key.endswith("tool_calls") and isinstance(member, list)
+        inner = dict(zip(map(str, range(len(member))), member, strict=True)) if opens_list else member
+        if isinstance(inner, dict) and depth and key != "metadata":
+            flat.update(_flatten(inner, f"{prefix}{key}.", depth - 1))
         else:
             flat[f"{prefix}{key}"] = member
     return flat

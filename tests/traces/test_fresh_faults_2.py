@@ -1,0 +1,84 @@
+"""Searches and results that were once lost or counted twice without a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodgain.errors import InputError
+from goodgain.traces.reading.trace_reading import read_traces
+
+from .conftest import by_iteration
+from .story import docs
+
+
+_TRACE = "0" * 31 + "1"
+_FOUND = json.dumps(docs("d1", "d2"))
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    def write(text: str, name: str) -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def _span(number: int, parent: int, kind: str, begin: int, end: int, **attributes: Any) -> dict[str, Any]:
+    return {
+        "context": {"trace_id": _TRACE, "span_id": f"{number:016x}"},
+        "parent_id": f"{parent:016x}" if parent else None,
+        "name": kind.lower(),
+        "start_time": f"2024-05-01T10:00:{begin:02d}+00:00",
+        "end_time": f"2024-05-01T10:00:{end:02d}+00:00",
+        "attributes": {"openinference.span.kind": kind, **attributes},
+    }
+
+
+def _lines(*records: Any) -> str:
+    return "\n".join(map(json.dumps, records))
+
+
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_calls_in_nested_messages_of_a_model_count_as_unrecorded(save: Callable[..., Path], is_flat: bool) -> None:
+    called = {"id": "c1", "function": {"name": "search", "arguments": "{}"}}
+    calls = [{"tool_call.id": "c1", "tool_call.function.name": "search"}] if is_flat else [{"tool_call": called}]
+    message = {"message.tool_calls": calls} if is_flat else {"message": {"tool_calls": calls}}
+    model = _span(2, 1, "LLM", 1, 3, **{"llm.output_messages": [message]})
+    log = save(_lines(_span(1, 0, "AGENT", 0, 9), model), "spans.jsonl")
+    with pytest.raises(InputError, match="no span records it"):
+        read_traces(log)
+
+
+def test_a_span_that_was_exported_twice_counts_once(save: Callable[..., Path]) -> None:
+    tool = _span(3, 1, "TOOL", 2, 3, **{"output.value": _FOUND, "tool.name": "search"})
+    begun = _span(3, 1, "TOOL", 2, 0, **{"tool.name": "search"}) | {"end_time": None}
+    agent = _span(1, 0, "AGENT", 0, 9)
+    for number, spans in enumerate(([tool, tool], [begun, tool], [tool, begun])):
+        results = read_traces(save(_lines(agent, *spans), f"{number}.jsonl"))
+        assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1}
+
+
+def test_an_observation_of_langfuse_that_was_exported_twice_counts_once(save: Callable[..., Path]) -> None:
+    of_trace = {"traceId": "t", "startTime": "2024-05-01T10:00:00Z", "endTime": "2024-05-01T10:00:01Z"}
+    agent = {"id": "1", "parentObservationId": None, "type": "SPAN", "name": "agent", **of_trace}
+    tool = {"id": "2", "parentObservationId": "1", "type": "TOOL", "name": "search", "output": _FOUND, **of_trace}
+    results = read_traces(save(_lines(agent, tool, tool), "observations.jsonl"))
+    assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1}
+
+
+def test_a_call_that_two_nested_spans_of_a_model_have_counts_once(save: Callable[..., Path]) -> None:
+    names = ("c1", "c2")
+    calls = [{"tool_call.id": name, "tool_call.function.name": "search"} for name in names]
+    messages = {"llm.output_messages": [{"message.tool_calls": calls}]}
+    spans = [_span(1, 0, "AGENT", 0, 9), _span(2, 1, "LLM", 1, 5, **messages), _span(3, 2, "LLM", 2, 4, **messages)]
+    tool = _span(4, 1, "TOOL", 6, 7, **{"output.value": _FOUND, "tool.name": "search", "tool_call.id": "c1"})
+    results = read_traces(save(_lines(*spans, tool), "spans.jsonl"), unrecorded="empty", iteration="step")
+    assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1, 2}
+    alone = read_traces(save(_lines(*spans), "model.jsonl"), unrecorded="empty", iteration="step")
+    assert by_iteration(alone) == [[]] and set(alone["search"]) == {1, 2}
