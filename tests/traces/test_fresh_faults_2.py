@@ -15,7 +15,6 @@ from goodgain.traces.reading.trace_reading import read_traces
 from .conftest import by_iteration
 from .story import docs
 
-
 _TRACE = "0" * 31 + "1"
 _FOUND = json.dumps(docs("d1", "d2"))
 
