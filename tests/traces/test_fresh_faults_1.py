@@ -13,7 +13,7 @@ from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
 from goodgain.traces.conversations.spans import read_nanoseconds
 
-from .conftest import by_iteration
+from .conftest import STEPS, by_iteration
 
 
 def _write(path: Path, *records: Any) -> Path:
@@ -125,3 +125,27 @@ def test_a_time_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+_MCP_CALL = {"id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "x"}}}
+_MCP_ANSWER = {"id": 1, "result": {"content": [{"type": "text", "text": _docs("a", "b")}]}}
+_NOTHING = {"type": "text", "text": "No results found."}
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("result", [{}, {"role": "assistant", "model": "m", "content": [_NOTHING]}, {"roots": []}])
+def test_a_server_may_give_its_requests_the_ids_of_calls(result: Any, directed: bool, tmp_path: Path) -> None:
+    messages = [{"id": 1, "method": "initialize"}, {"id": 1, "result": {"capabilities": {}}}, _MCP_CALL]
+    messages += [{"id": 1, "method": "of/server"}, {"id": 1, "result": result}, _MCP_ANSWER]
+    ways = ["out", "in", "out", "in", "out", "in"]
+    lines = [
+        {"message": {"jsonrpc": "2.0", **message}} | ({"direction": way} if directed else {})
+        for message, way in zip(messages, ways, strict=True)
+    ]
+    assert by_iteration(read_traces(_write(tmp_path / "log.jsonl", *lines), **STEPS)) == [["a", "b"]]
+
+
+def test_an_earlier_request_of_the_same_id_does_not_take_the_error_of_a_call(tmp_path: Path) -> None:
+    messages = [{"id": 1, "method": "initialize"}, {"id": 1, "result": {"capabilities": {}}}, _MCP_CALL]
+    lines = [{"jsonrpc": "2.0", **one} for one in [*messages, {"id": 1, "error": {"code": 1, "message": "failed"}}]]
+    assert read_traces(_write(tmp_path / "log.jsonl", *lines), **STEPS)["status"].to_list() == ["error"]
