@@ -149,3 +149,23 @@ def test_an_earlier_request_of_the_same_id_does_not_take_the_error_of_a_call(tmp
     messages = [{"id": 1, "method": "initialize"}, {"id": 1, "result": {"capabilities": {}}}, _MCP_CALL]
     lines = [{"jsonrpc": "2.0", **one} for one in [*messages, {"id": 1, "error": {"code": 1, "message": "failed"}}]]
     assert read_traces(_write(tmp_path / "log.jsonl", *lines), **STEPS)["status"].to_list() == ["error"]
+
+
+@pytest.mark.parametrize("bad", [[1], {"a": 1}])
+def test_a_bad_query_id_leaves_out_its_own_trace_only(bad: Any, tmp_path: Path) -> None:
+    spans = [
+        {
+            "context": {"trace_id": f"{number:032x}", "span_id": f"{number:016x}"}, "parent_id": None, "name": "search",
+            "start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:01Z",
+            "attributes": {
+                "openinference.span.kind": "TOOL", "tool.name": "search", "output.value": _docs("a"),
+                "metadata": json.dumps({"query_id": query_id}),
+            },
+        }
+        for number, query_id in enumerate([bad, "q2"], start=1)
+    ]  # fmt: skip
+    path = _write(tmp_path / "spans.jsonl", *spans)
+    with pytest.raises(InputError, match="line 1/attributes/metadata/query_id: expected an id"):
+        read_traces(path)
+    with pytest.warns(GoodgainNotice, match="1 traces or files were left out"):
+        assert by_iteration(read_traces(path, errors="skip"), "q2") == [["a"]]
