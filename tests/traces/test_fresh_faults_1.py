@@ -12,6 +12,7 @@ import pytest
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
 from goodgain.traces.conversations.spans import read_nanoseconds
+from goodgain.traces.model import Result
 
 from .conftest import STEPS, by_iteration
 
@@ -169,3 +170,32 @@ def test_a_bad_query_id_leaves_out_its_own_trace_only(bad: Any, tmp_path: Path) 
         read_traces(path)
     with pytest.warns(GoodgainNotice, match="1 traces or files were left out"):
         assert by_iteration(read_traces(path, errors="skip"), "q2") == [["a"]]
+
+
+def _fail(name: str) -> bool:
+    raise ValueError(f"no {name}")
+
+
+_BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "parse gives text": ({"parse": lambda output: "d1"}, "parse= gave the text 'd1'; give a list of results"),
+    "parse gives an object": ({"parse": lambda output: {"id": "d"}}, "parse= gave an object with id; give a list"),
+    "half a character": ({"parse": lambda output: ["\ud800"]}, "parse= gave a result that no table can hold"),
+    "a number as id": ({"parse": lambda output: [Result(1, doc_id=5)]}, "parse= gave a result that no table can hold"),  # type: ignore[arg-type]
+    "query_id": ({"query_id": lambda trace: "\ud800"}, "the query '.ud800' has half a character"),
+    "tools": ({"tools": 5}, "tools= takes the names of the search tools"),
+    "tools raises": ({"tools": _fail}, r"tools= failed with ValueError \(no search\) for the tool 'search'"),
+    "format": ({"format": ["openai_chat"]}, "no trace format is called"),
+    "tag": ({"tag": 5}, "tag= takes a text"),
+}
+
+
+@pytest.mark.parametrize("what", _BAD_OPTIONS)
+def test_an_option_of_a_wrong_type_is_an_error_of_goodgain(what: str, tmp_path: Path) -> None:
+    options, message = _BAD_OPTIONS[what]
+    with pytest.raises(InputError, match=message):
+        read_traces(_write(tmp_path / "q.json", _CHAT), **options)
+
+
+def test_a_result_of_parse_may_have_keys_that_are_not_text(tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", _CHAT)
+    assert by_iteration(read_traces(path, parse=lambda output: [{1: "x", "id": "d"}])) == [["d"]]
