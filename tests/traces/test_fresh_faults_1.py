@@ -12,8 +12,9 @@ import pytest
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces import read_traces
 from goodgain.traces.conversations.spans import read_nanoseconds
+from goodgain.traces.model import Result
 
-from .conftest import by_iteration
+from .conftest import STEPS, by_iteration
 
 
 def _write(path: Path, *records: Any) -> Path:
@@ -125,3 +126,76 @@ def test_a_time_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> Non
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+_MCP_CALL = {"id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "x"}}}
+_MCP_ANSWER = {"id": 1, "result": {"content": [{"type": "text", "text": _docs("a", "b")}]}}
+_NOTHING = {"type": "text", "text": "No results found."}
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("result", [{}, {"role": "assistant", "model": "m", "content": [_NOTHING]}, {"roots": []}])
+def test_a_server_may_give_its_requests_the_ids_of_calls(result: Any, directed: bool, tmp_path: Path) -> None:
+    messages = [{"id": 1, "method": "initialize"}, {"id": 1, "result": {"capabilities": {}}}, _MCP_CALL]
+    messages += [{"id": 1, "method": "of/server"}, {"id": 1, "result": result}, _MCP_ANSWER]
+    ways = ["out", "in", "out", "in", "out", "in"]
+    lines = [
+        {"message": {"jsonrpc": "2.0", **message}} | ({"direction": way} if directed else {})
+        for message, way in zip(messages, ways, strict=True)
+    ]
+    assert by_iteration(read_traces(_write(tmp_path / "log.jsonl", *lines), **STEPS)) == [["a", "b"]]
+
+
+def test_an_earlier_request_of_the_same_id_does_not_take_the_error_of_a_call(tmp_path: Path) -> None:
+    messages = [{"id": 1, "method": "initialize"}, {"id": 1, "result": {"capabilities": {}}}, _MCP_CALL]
+    lines = [{"jsonrpc": "2.0", **one} for one in [*messages, {"id": 1, "error": {"code": 1, "message": "failed"}}]]
+    assert read_traces(_write(tmp_path / "log.jsonl", *lines), **STEPS)["status"].to_list() == ["error"]
+
+
+@pytest.mark.parametrize("bad", [[1], {"a": 1}])
+def test_a_bad_query_id_leaves_out_its_own_trace_only(bad: Any, tmp_path: Path) -> None:
+    spans = [
+        {
+            "context": {"trace_id": f"{number:032x}", "span_id": f"{number:016x}"}, "parent_id": None, "name": "search",
+            "start_time": "2024-05-01T10:00:00Z", "end_time": "2024-05-01T10:00:01Z",
+            "attributes": {
+                "openinference.span.kind": "TOOL", "tool.name": "search", "output.value": _docs("a"),
+                "metadata": json.dumps({"query_id": query_id}),
+            },
+        }
+        for number, query_id in enumerate([bad, "q2"], start=1)
+    ]  # fmt: skip
+    path = _write(tmp_path / "spans.jsonl", *spans)
+    with pytest.raises(InputError, match="line 1/attributes/metadata/query_id: expected an id"):
+        read_traces(path)
+    with pytest.warns(GoodgainNotice, match="1 traces or files were left out"):
+        assert by_iteration(read_traces(path, errors="skip"), "q2") == [["a"]]
+
+
+def _fail(name: str) -> bool:
+    raise ValueError(f"no {name}")
+
+
+_BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "parse gives text": ({"parse": lambda output: "d1"}, "parse= gave the text 'd1'; give a list of results"),
+    "parse gives an object": ({"parse": lambda output: {"id": "d"}}, "parse= gave an object with id; give a list"),
+    "half a character": ({"parse": lambda output: ["\ud800"]}, "parse= gave a result that no table can hold"),
+    "a number as id": ({"parse": lambda output: [Result(1, doc_id=5)]}, "parse= gave a result that no table can hold"),  # type: ignore[arg-type]
+    "query_id": ({"query_id": lambda trace: "\ud800"}, "the query '.ud800' has half a character"),
+    "tools": ({"tools": 5}, "tools= takes the names of the search tools"),
+    "tools raises": ({"tools": _fail}, r"tools= failed with ValueError \(no search\) for the tool 'search'"),
+    "format": ({"format": ["openai_chat"]}, "no trace format is called"),
+    "tag": ({"tag": 5}, "tag= takes a text"),
+}
+
+
+@pytest.mark.parametrize("what", _BAD_OPTIONS)
+def test_an_option_of_a_wrong_type_is_an_error_of_goodgain(what: str, tmp_path: Path) -> None:
+    options, message = _BAD_OPTIONS[what]
+    with pytest.raises(InputError, match=message):
+        read_traces(_write(tmp_path / "q.json", _CHAT), **options)
+
+
+def test_a_result_of_parse_may_have_keys_that_are_not_text(tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", _CHAT)
+    assert by_iteration(read_traces(path, parse=lambda output: [{1: "x", "id": "d"}])) == [["d"]]

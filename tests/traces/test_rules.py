@@ -58,10 +58,10 @@ def test_a_last_turn_without_a_search_is_a_query_with_no_iterations(form: str, r
     if len(story.turns) > 1:  # that an earlier turn searched is said
         with pytest.warns(GoodgainNotice, match="0 of 1 searches stand in last turns; turns='all' counts the others"):
             results = read(form, story, report=seen.append)
-        assert (seen[0].searched_elsewhere, seen[0].without_search) == (1, 0)
+        assert (seen[0].queries_searched_earlier, seen[0].without_search) == (1, 0)
     else:
         results = read(form, story, report=seen.append)
-        assert (seen[0].searched_elsewhere, seen[0].without_search) == (0, 1)
+        assert (seen[0].queries_searched_earlier, seen[0].without_search) == (0, 1)
     assert results.select("iteration", "search", "rank", "doc_id").rows() == [(0, 0, 0, None)]
 
 

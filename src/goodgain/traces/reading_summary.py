@@ -54,7 +54,7 @@ class Summary(msgspec.Struct):
     idle: Counter[RunName] = msgspec.field(default_factory=Counter)
     lookalikes: Counter[str] = msgspec.field(default_factory=Counter)
     searches_elsewhere: int = 0
-    searched_elsewhere: int = 0
+    queries_searched_earlier: int = 0
     passed_over: int = 0
     other_roots: int = 0
     first_other_root: str = ""
@@ -190,10 +190,10 @@ class Summary(msgspec.Struct):
         """Return how many searches stand in the turns that are queries."""
         used = sum(self.searches.values())
         which = "the last turns that searched" if "turns='searching'" in self.choices else "last turns"
-        earlier = f"; queries that searched in earlier turns only: {self.searched_elsewhere}"
+        earlier = f"; queries that searched in earlier turns only: {self.queries_searched_earlier}"
         return (
             f"{used} of {used + self.searches_elsewhere} searches stand in {which}; turns='all' counts the others"
-            f"{earlier if self.searched_elsewhere else ''}"
+            f"{earlier if self.queries_searched_earlier else ''}"
         )
 
     def give_notices(self) -> None:
@@ -238,7 +238,7 @@ class Summary(msgspec.Struct):
                 f"{self.other_roots} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: "
                 f"the first is {self.first_other_root}. If an agent is among them, export its spans too"
             )
-        if self.searched_elsewhere:
+        if self.queries_searched_earlier:
             yield (
                 f"{self._describe_elsewhere()}, which count as queries without a search; turns='searching' takes the last "
                 "turn of each trace that searched"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import orjson
@@ -151,11 +151,18 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     if tools is None:
         return is_search_tool
     if callable(tools):
-        return tools
-    names = [tools] if isinstance(tools, str) else list(tools)
+        return partial(_ask, tools)
+    names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
     if not all(isinstance(name, str) for name in names):
         raise InputError("tools= takes the names of the search tools, or a function of a name that says True or False")
     return NamedTools(names)
+
+
+def _ask(tools: ToolPredicate, name: str) -> bool:
+    try:
+        return tools(name)
+    except Exception as error:
+        raise InputError(f"tools= failed with {type(error).__name__} ({error}) for the tool {name!r}") from error
 
 
 def check_tools_called(tools: ToolPredicate | Collection[str] | str | None, called: Collection[str]) -> None:

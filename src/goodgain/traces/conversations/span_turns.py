@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -63,15 +64,19 @@ class _Root:
         sessions = (tree.id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
         self.session = next(filter(None, sessions), None)
         self.key = self.session or f"\0{alone}"
-        named = (
-            tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
-            for span in rooted
-        )
-        self.query_id = next(filter(None, named), None)
         first = next((span for span in rooted[1:] if span.kind == "LLM"), top)
         read = [_read_messages(top), _read_messages(first)]
         self.history = {text for before, _ in read for text in before}
         self.question = read[0][1] or read[1][1]
+
+    @cached_property
+    def query_id(self) -> str | None:
+        """The query's id in the metadata of the top, else of the first other span that has one."""
+        named = (
+            tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
+            for span in [self.top, *self.spans]
+        )
+        return next(filter(None, named), None)
 
     def of_kind(self, kind: str) -> list[Span]:
         return [span for span in self.spans if span.kind == kind]
@@ -90,7 +95,10 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
         sessions.setdefault(root.key, []).append(root)
     for members in sessions.values():
         members.sort(key=lambda root: root.spans[0].start)
-        for roots in _split_session(members):
+        queries: list[list[_Root]] = []
+        with source.handle_errors():
+            queries = _split_session(members)
+        for roots in queries:
             with source.handle_errors():
                 turns = [
                     Turn(root.question, _read_steps(source, root, remedy or _REMEDY), index, root.query_id)

@@ -49,8 +49,10 @@ class _Messages(Conversation):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, [])
-        self._waiting: dict[str, ToolCall] = {}
-        self._others: set[str] = set()
+        #: The calls without an answer by id, with the direction that the log gives them; of other requests, whether they
+        #: wait for an answer.
+        self._waiting: dict[str, tuple[ToolCall, Any]] = {}
+        self._others: dict[str, bool] = {}
         self._answered = True
 
     def read(self, record: dict[str, Any], at: str) -> None:
@@ -68,16 +70,29 @@ class _Messages(Conversation):
             self._answered = False
             params = expect_object(message.get("params"), f"{at}/params")
             name = expect_text(params.get("name"), f"{at}/params/name")
-            self._waiting[key] = self.call(ToolCall(name, at, None, params.get("arguments")))
+            self._waiting[key] = self.call(ToolCall(name, at, None, params.get("arguments"))), record.get("direction")
         elif method is not None:
             expect_text(method, f"{at}/method")
-            self._others.add(key)
-        elif key in self._waiting:
-            _set_answer(self._waiting.pop(key), message, at)
+            self._others[key] = True
+        elif key in self._waiting and not (self._others.get(key) and self._is_of_other(key, record, message)):
+            _set_answer(self._waiting.pop(key)[0], message, at)
             self._answered = True
-        elif not key or key not in self._others:
+        elif key and key in self._others:
+            self._others[key] = False
+        else:
             expected = "a request of the same id before it"
             self.source.not_understood("answer to a request that is not in the log", at, expected)
+
+    def _is_of_other(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
+        """Return whether an answer is to the server's request, where one has the id of a call: each side counts its own.
+
+        The direction says so where the log has it, else what the answer holds.
+        """
+        asked, answered = self._waiting[key][1], record.get("direction")
+        if asked is not None and answered is not None:
+            return bool(asked == answered)
+        result = tree.object_or_empty(message.get("result"))
+        return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))
 
 
 def _read_key(message: dict[str, Any], at: str) -> str:

@@ -17,7 +17,7 @@ from goodgain.traces.conversations.turns_and_calls import Conversation
 from goodgain.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
-from goodgain.traces.input.tags import Span, TaggedText
+from goodgain.traces.input.tags import Tagged, TaggedText
 from goodgain.traces.model import UNANSWERED, ToolCall, Trace
 
 #: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
@@ -225,7 +225,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
         at = end
 
 
-def _find_call(tagged: TaggedText, start: int) -> tuple[int, Span | None]:
+def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
     """Return where the next search or call begins, and the search where it is one; -1 where there is none."""
     search = tagged.find_span(_QUERY_TAGS, start)
     call = tagged.find(_CALL, start)
@@ -330,7 +330,7 @@ class _Speeches(Conversation):
         if not stepped:
             self.step()
 
-    def _read_search(self, tagged: TaggedText, search: Span, at: str) -> int:
+    def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int:
         """Read one search and its results; return where they end, as tags inside the pages found are not calls."""
         self.step()
         query = tagged.text[search.inner_begin : search.inner_end].strip()

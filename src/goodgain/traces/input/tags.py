@@ -12,7 +12,7 @@ from typing import NamedTuple
 Tags = tuple[str, str]
 
 
-class Span(NamedTuple):
+class Tagged(NamedTuple):
     """A tag, what stands inside, and the tag that ends it: where each begins and ends."""
 
     tags: Tags
@@ -42,15 +42,15 @@ class TaggedText:
         self._found[words] = (start, found)
         return found
 
-    def find_span(self, kinds: Iterable[Tags], start: int) -> Span | None:
+    def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
         """Return the first of some tags that has an end, up to its first end; None where no more of them has one."""
-        best: Span | None = None
+        best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
             inner = begin + len(opening)
             end = self.find(closing, inner) if begin >= 0 else -1
             if end >= 0 and (best is None or begin < best.begin):
-                best = Span((opening, closing), begin, inner, end, end + len(closing))
+                best = Tagged((opening, closing), begin, inner, end, end + len(closing))
         return best
 
     def skip_white(self, start: int) -> int:

@@ -103,7 +103,7 @@ def get_format(name: str) -> Format:
         InputError: no format has that name.
     """
     known = formats()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
     return known[name]
 

@@ -43,19 +43,21 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     if options.strict and trace.unknown:
         raise make_strict_error(trace.unknown[0])
     used = _choose_turns(trace, options)
-    before = sum(summary.searches.values()) if len(used) < len(trace.turns) else 0
     read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
     for unknown in trace.unknown:
         summary.count_unknown(unknown.what, format_place(unknown.at))
     summary.traces += 1
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
-    if len(used) < len(trace.turns):  # one turn is used
-        elsewhere = sum(_count_searches(turn, options) for turn in trace.turns if turn is not used[0])
-        summary.searches_elsewhere += elsewhere
-        if elsewhere and sum(summary.searches.values()) == before:
-            summary.searched_elsewhere += 1
-            summary.without_search -= 1
+    # Where not all turns are used, one is.
+    others = (turn for turn in trace.turns if turn is not used[0]) if len(used) < len(trace.turns) else ()
+    elsewhere = sum(_count_searches(turn, options) for turn in others)
+    summary.searches_elsewhere += elsewhere
+    idle = sum(not query.iterations and not query.left_out for query in read)
+    if elsewhere:
+        summary.queries_searched_earlier += idle
+    else:
+        summary.without_search += idle
     return read
 
 
@@ -124,14 +126,12 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         if meter is not None:
             meter.end_iterations(len(iterations) - before)
     summary.iterations += len(iterations)
-    if not iterations and not skipped:
-        summary.without_search += 1
-        if trace.unknown:  # it may have been a search
-            raise InputError(
-                f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace, so that it may have "
-                "been one; name the format with format=, write the log in a format that is read, or pass over such traces "
-                "with errors='skip'"
-            )
+    if not iterations and not skipped and trace.unknown:  # it may have been a search
+        raise InputError(
+            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace, so that it may have "
+            "been one; name the format with format=, write the log in a format that is read, or pass over such traces "
+            "with errors='skip'"
+        )
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
     # With every turn a query, the trace's own id is the conversation's: a turn only has an id that it names itself.

@@ -14,6 +14,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks
+from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.traces.expected_values import describe, format_place
@@ -298,7 +299,7 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
         raise InputError(
             f"{format_place(trace.at)}: has no field {chosen} for the query id; give another path, or a function"
         )
-    return chosen, "constant"
+    return check_name(chosen, "query"), "constant"
 
 
 def _check_id(value: Any, trace: Trace, what: str) -> str:
@@ -306,7 +307,7 @@ def _check_id(value: Any, trace: Trace, what: str) -> str:
         raise InputError(
             f"{format_place(trace.at)}: {what} {describe(value)}, which is not a query id; give text or a whole number"
         )
-    return str(value)
+    return check_name(str(value), "query")
 
 
 def _follow_path(record: Any, path: str) -> Any:

@@ -64,6 +64,8 @@ class ReadOptions:
             raise InputError("query_id= takes a text (a constant or a field path), or a function of a trace")
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that gives its results, or None")
+        if self.tag is not None and not isinstance(self.tag, str):
+            raise InputError("tag= takes a text, the name of the system, or None")
         self.is_search_tool  # noqa: B018  # checks `tools`
 
     @cached_property

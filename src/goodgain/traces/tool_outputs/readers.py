@@ -6,11 +6,12 @@ an id nor a URL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from goodgain.errors import InputError
@@ -108,16 +109,22 @@ def looks_like_results(output: Any, at: str) -> bool:
 def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
     try:
         found = parse(_join_text_parts(output))
-        members = None if found is None else list(found)
+        members = found if found is None or isinstance(found, (str, Mapping)) else list(found)
     except Exception as error:
         raise InputError(
             f"{format_place(at)}: parse= failed with {type(error).__name__} ({error}); it got {describe(output)}"
         ) from error
     if members is None:
         return None
+    if isinstance(members, (str, Mapping)):
+        raise InputError(
+            f"{format_place(at)}: parse= gave {describe(members)}; give a list of results, or None to leave the output to goodgain"
+        )
     results = []
     for rank, member in enumerate(members, start=1):
-        item = {"doc_id": member} if isinstance(member, str) else member
+        item: Any = {"doc_id": member} if isinstance(member, str) else member
+        if isinstance(item, dict):
+            item = {str(key): value for key, value in item.items()}
         result = read_object(item, rank, at) if isinstance(item, dict) else None
         if isinstance(item, Result):
             result = replace(item, rank=rank)
@@ -125,6 +132,17 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
             raise InputError(
                 f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
             )
+        try:
+            msgspec.json.decode(msgspec.json.encode(result), type=Result)
+        except (
+            msgspec.MsgspecError,
+            TypeError,
+            ValueError,
+        ) as error:  # ValueError: half a character (a lone surrogate)
+            raise InputError(
+                f"{format_place(at)}: parse= gave a result that no table can hold ({error}): {result!r:.200}; give text for "
+                "ids, URLs and titles, and numbers for scores"
+            ) from None
         results.append(result)
     return Outcome("ok", tuple(results)) if results else EMPTY
 
