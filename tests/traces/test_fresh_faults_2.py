@@ -11,6 +11,7 @@ import pytest
 
 from goodgain.errors import InputError
 from goodgain.traces.reading.trace_reading import read_traces
+from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import by_iteration
 from .story import docs
@@ -82,3 +83,22 @@ def test_a_call_that_two_nested_spans_of_a_model_have_counts_once(save: Callable
     assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1, 2}
     alone = read_traces(save(_lines(*spans), "model.jsonl"), unrecorded="empty", iteration="step")
     assert by_iteration(alone) == [[]] and set(alone["search"]) == {1, 2}
+
+
+@pytest.mark.parametrize("entry", ["{n}. {t} - https://{t}.example", "{n}. [{t}](https://{t}.example) - About {t}"])
+def test_a_list_goes_on_behind_an_entry_without_an_address_and_below_another_heading(entry: str) -> None:
+    a, c, d = (entry.format(n=number, t=title) for number, title in ((1, "a"), (3, "c"), (4, "d")))
+    b, d2 = entry.format(n=2, t="b"), entry.format(n=2, t="d")
+    gap = read_output(f"{a}\n2. No address\n{c}\n{d}", "here")
+    assert [result.title for result in gap.results] == ["a", "c", "d"]
+    parted = read_output(f"Web results:\n{a}\n{b}\n\nNews results:\n{c.replace('3', '1')}\n{d2}", "here")
+    assert [result.title for result in parted.results] == ["a", "b", "c", "d"]
+    assert [result.rank for result in parted.results] == [1, 2, 3, 4]
+    assert "News" not in str(parted.results) and not (gap.overlooked or parted.overlooked)
+
+
+@pytest.mark.parametrize("between", ["", "2. No address\n\n", "More:\n"])
+def test_entries_of_a_list_that_cannot_be_told_from_a_snippet_are_named(between: str) -> None:
+    outcome = read_output(f"1. A - https://a.example\n{between}3. C - https://c.example", "here")
+    assert [result.url for result in outcome.results] == ["https://a.example"]
+    assert list(outcome.overlooked) == ["https://c.example"]
