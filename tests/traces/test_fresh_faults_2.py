@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from goodgain.errors import InputError
+from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces.reading.trace_reading import read_traces
 from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import by_iteration
 from .story import docs
-
 
 _TRACE = "0" * 31 + "1"
 _FOUND = json.dumps(docs("d1", "d2"))
@@ -102,3 +101,29 @@ def test_entries_of_a_list_that_cannot_be_told_from_a_snippet_are_named(between:
     outcome = read_output(f"1. A - https://a.example\n{between}3. C - https://c.example", "here")
     assert [result.url for result in outcome.results] == ["https://a.example"]
     assert list(outcome.overlooked) == ["https://c.example"]
+
+
+def _chat(document: str) -> str:
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    answer = {"role": "tool", "tool_call_id": "c", "content": json.dumps(docs(document))}
+    return json.dumps([{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [call]}, answer])
+
+
+def test_a_folder_is_one_of_strands_by_what_is_in_its_files_and_logs_beside_sessions_are_read(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / f"message_{number}.json").write_text(_chat(f"d{number}"))
+    assert read_traces(tmp_path)["doc_id"].to_list() == ["d1", "d2", "d3"]
+    folder = tmp_path / "session_1" / "agents" / "agent_a" / "messages"
+    folder.mkdir(parents=True)
+    for path in (folder.parents[2] / "session.json", folder.parent / "agent.json"):
+        path.write_text("{}")
+    use = {"toolUse": {"toolUseId": "t", "name": "search"}}
+    result = {"toolResult": {"toolUseId": "t", "content": [{"json": docs("d4")}]}}
+    for number, (role, block) in enumerate((("assistant", use), ("user", result))):
+        record = {"message": {"role": role, "content": [block]}, "message_id": number, "redact_message": None}
+        (folder / f"message_{number}.json").write_text(json.dumps(record))
+    with pytest.warns(GoodgainNotice, match="share no query"):  # only a session names its agent
+        found = read_traces(tmp_path)
+    assert sorted(found["doc_id"]) == ["d1", "d2", "d3", "d4"]
+    for path in (folder, folder.parent, folder.parents[2]):
+        assert read_traces(path)["doc_id"].to_list() == ["d4"]
