@@ -127,3 +127,16 @@ def test_a_folder_is_one_of_strands_by_what_is_in_its_files_and_logs_beside_sess
     assert sorted(found["doc_id"]) == ["d1", "d2", "d3", "d4"]
     for path in (folder, folder.parent, folder.parents[2]):
         assert read_traces(path)["doc_id"].to_list() == ["d4"]
+
+
+@pytest.mark.parametrize(
+    "text", ["ID: 12\nID: 34\nID: 56", "docid: 12\n\ndocid: 34\n\ndocid: 56", "ID: 12\nSand.\n\nID: 34\nWater.\nID: 56"]
+)
+def test_blocks_with_ids_alone_end_where_the_next_id_stands(text: str) -> None:
+    assert [result.doc_id for result in read_output(text, "here").results] == ["12", "34", "56"]
+
+
+@pytest.mark.parametrize("between", ["\n", "\n\n", "\nSand that moves.\n\n"])
+def test_blocks_with_addresses_alone_end_where_the_next_address_stands(between: str) -> None:
+    outcome = read_output(f"URL: https://a.example/1{between}URL: https://b.example/2", "here")
+    assert [result.url for result in outcome.results] == ["https://a.example/1", "https://b.example/2"]
