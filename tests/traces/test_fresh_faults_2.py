@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from goodgain.errors import InputError
+from goodgain.errors import GoodgainNotice, InputError
 from goodgain.traces.reading.trace_reading import read_traces
+from goodgain.traces.tool_outputs.readers import read_output
 
 from .conftest import by_iteration
 from .story import docs
@@ -81,3 +82,61 @@ def test_a_call_that_two_nested_spans_of_a_model_have_counts_once(save: Callable
     assert by_iteration(results) == [["d1", "d2"]] and set(results["search"]) == {1, 2}
     alone = read_traces(save(_lines(*spans), "model.jsonl"), unrecorded="empty", iteration="step")
     assert by_iteration(alone) == [[]] and set(alone["search"]) == {1, 2}
+
+
+@pytest.mark.parametrize("entry", ["{n}. {t} - https://{t}.example", "{n}. [{t}](https://{t}.example) - About {t}"])
+def test_a_list_goes_on_behind_an_entry_without_an_address_and_below_another_heading(entry: str) -> None:
+    a, c, d = (entry.format(n=number, t=title) for number, title in ((1, "a"), (3, "c"), (4, "d")))
+    b, d2 = entry.format(n=2, t="b"), entry.format(n=2, t="d")
+    gap = read_output(f"{a}\n2. No address\n{c}\n{d}", "here")
+    assert [result.title for result in gap.results] == ["a", "c", "d"]
+    parted = read_output(f"Web results:\n{a}\n{b}\n\nNews results:\n{c.replace('3', '1')}\n{d2}", "here")
+    assert [result.title for result in parted.results] == ["a", "b", "c", "d"]
+    assert [result.rank for result in parted.results] == [1, 2, 3, 4]
+    assert "News" not in str(parted.results) and not (gap.overlooked or parted.overlooked)
+
+
+@pytest.mark.parametrize("between", ["", "2. No address\n\n", "More:\n"])
+def test_entries_of_a_list_that_cannot_be_told_from_a_snippet_are_named(between: str) -> None:
+    outcome = read_output(f"1. A - https://a.example\n{between}3. C - https://c.example", "here")
+    assert [result.url for result in outcome.results] == ["https://a.example"]
+    assert list(outcome.overlooked) == ["https://c.example"]
+
+
+def _chat(document: str) -> str:
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    answer = {"role": "tool", "tool_call_id": "c", "content": json.dumps(docs(document))}
+    return json.dumps([{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [call]}, answer])
+
+
+def test_a_folder_is_one_of_strands_by_what_is_in_its_files_and_logs_beside_sessions_are_read(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / f"message_{number}.json").write_text(_chat(f"d{number}"))
+    assert read_traces(tmp_path)["doc_id"].to_list() == ["d1", "d2", "d3"]
+    folder = tmp_path / "session_1" / "agents" / "agent_a" / "messages"
+    folder.mkdir(parents=True)
+    for path in (folder.parents[2] / "session.json", folder.parent / "agent.json"):
+        path.write_text("{}")
+    use = {"toolUse": {"toolUseId": "t", "name": "search"}}
+    result = {"toolResult": {"toolUseId": "t", "content": [{"json": docs("d4")}]}}
+    for number, (role, block) in enumerate((("assistant", use), ("user", result))):
+        record = {"message": {"role": role, "content": [block]}, "message_id": number, "redact_message": None}
+        (folder / f"message_{number}.json").write_text(json.dumps(record))
+    with pytest.warns(GoodgainNotice, match="share no query"):  # only a session names its agent
+        found = read_traces(tmp_path)
+    assert sorted(found["doc_id"]) == ["d1", "d2", "d3", "d4"]
+    for path in (folder, folder.parent, folder.parents[2]):
+        assert read_traces(path)["doc_id"].to_list() == ["d4"]
+
+
+@pytest.mark.parametrize(
+    "text", ["ID: 12\nID: 34\nID: 56", "docid: 12\n\ndocid: 34\n\ndocid: 56", "ID: 12\nSand.\n\nID: 34\nWater.\nID: 56"]
+)
+def test_blocks_with_ids_alone_end_where_the_next_id_stands(text: str) -> None:
+    assert [result.doc_id for result in read_output(text, "here").results] == ["12", "34", "56"]
+
+
+@pytest.mark.parametrize("between", ["\n", "\n\n", "\nSand that moves.\n\n"])
+def test_blocks_with_addresses_alone_end_where_the_next_address_stands(between: str) -> None:
+    outcome = read_output(f"URL: https://a.example/1{between}URL: https://b.example/2", "here")
+    assert [result.url for result in outcome.results] == ["https://a.example/1", "https://b.example/2"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.turns_and_calls import Conversation, read_conversations
 from goodgain.traces.expected_values import as_word, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
+from goodgain.traces.input.logs_and_archives import list_logs
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import UNANSWERED, Trace
 
@@ -27,8 +29,9 @@ _OTHER_BLOCKS = {
     *("text", "image", "document", "video", "audio", "cachePoint", "reasoningContent", "guardContent"),
     *("citationsContent", "searchResult"),
 }
-#: Where the messages of sessions stand, and the name of the file of a message.
+#: Where the messages of sessions stand, the files beside them, and the name of the file of a message.
 _FOLDERS = ("messages", "agents/agent_*/messages", "session_*/agents/agent_*/messages")
+_STATES = ("session.json", "agent.json")
 _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
 
 
@@ -71,10 +74,22 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def find(directory: Path) -> list[Path]:
-    """Return the first message of each agent in the folder of a session, of several sessions, or of one agent."""
+    """Return the first message of each agent in the folder of a session, of several sessions, or of one agent.
+
+    Logs that stand beside what a session consists of follow.
+    """
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
-    return [paths[0] for paths in found if paths]
+    sessions = [paths for paths in found if any(map(_is_of_session, paths))]
+    own = {path for paths in sessions for path in paths} | {directory / name for name in _STATES}
+    others = [path for path in list_logs(directory) if path not in own] if sessions else []
+    return [*(paths[0] for paths in sessions), *others]
+
+
+def _is_of_session(path: Path) -> bool:
+    with suppress(InputError):  # damaged: its reader says so
+        return _is_session_message(tree.object_or_empty(_load(path)))
+    return False
 
 
 def _find_files(folder: Path) -> list[Path]:

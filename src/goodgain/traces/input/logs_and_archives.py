@@ -39,6 +39,8 @@ Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: How the names of files of traces end, before `.gz` and `.zst`.
 ENDINGS = (".json", *JSON_LINES, ".txt", ".log", ".sse", ".eval", ".zip", ".parquet", ".db", ".sqlite")
+#: How they end with or without these.
+LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
 #: How a Parquet file begins, and how many of its rows are looked at to recognise a format.
 _PARQUET, _HEAD_ROWS = b"PAR1", 200
 #: A file is read in pieces of this size.
@@ -74,6 +76,11 @@ class Log(NamedTuple):
     ends: bool = True
 
 
+def list_logs(directory: Path) -> list[Path]:
+    """Return the files in a directory that have an ending of logs, in the order of their names."""
+    return sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
+
+
 def base_name(path: Path) -> str:
     """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
     name = plain_name(as_text(path.name))
@@ -95,8 +102,7 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
     with _open_archive(path, _is_log) as (archive, infos):
         if not infos:
             raise InputError(
-                f"{path}: the archive holds no file that ends in {', '.join((*ENDINGS, *COMPRESSED))}; unpack it, and "
-                "name the files"
+                f"{path}: the archive holds no file that ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files"
             )
         for info in infos:
             yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
@@ -162,7 +168,7 @@ def read_archive(path: Path, ending: str) -> Iterator[tuple[str, bytes]]:
 def _is_log(name: str) -> bool:
     """Return whether a file in an archive may be a log, by its name: macOS keeps notes of its own beside them."""
     hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
-    return not hidden and name.lower().endswith((*ENDINGS, *COMPRESSED))
+    return not hidden and name.lower().endswith(LOG_ENDINGS)
 
 
 def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Log:

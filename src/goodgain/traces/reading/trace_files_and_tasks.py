@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
-from goodgain.files.opening import COMPRESSED, compression, explain_read_errors, make_path, open_plain
-from goodgain.traces.input.logs_and_archives import ENDINGS, read_head
+from goodgain.files.opening import compression, explain_read_errors, make_path, open_plain
+from goodgain.traces.input.logs_and_archives import LOG_ENDINGS, list_logs, read_head
 from goodgain.traces.reading.known_formats import detect_format, formats, get_format
 
 PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -19,7 +19,6 @@ Paths = PathsOfSystem | Mapping[str, PathsOfSystem]
 
 #: Bytes of a task: large enough that starting it costs little, small enough for several in memory.
 _TASK_SIZE = 16 << 20
-_ENDINGS = (*ENDINGS, *COMPRESSED)
 
 
 class TraceFile(NamedTuple):
@@ -82,10 +81,9 @@ def _list_files_at(path: Path) -> list[Path]:
     if path.is_dir():
         if whole := [file for known in formats().values() for file in known.find(path)]:
             return whole
-        inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(_ENDINGS) and file.is_file())
-        if not inside:
-            raise InputError(f"{path}: the directory holds no file that ends in {', '.join(_ENDINGS)}; name the files")
-        return inside
+        if inside := list_logs(path):
+            return inside
+        raise InputError(f"{path}: the directory holds no file that ends in {', '.join(LOG_ENDINGS)}; name the files")
     if not path.exists():
         raise InputError(f"{path}: no such file; give the path of a trace")
     if not path.is_file():

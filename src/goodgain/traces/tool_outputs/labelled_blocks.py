@@ -21,6 +21,8 @@ _LABELS = {
     **dict.fromkeys(("author", "authors"), "author"),
     **{name: name for name in ("score", "source", "metadata", "highlights", "copyrightinformation")},
 }
+#: Labels that never go on in the next line: where one comes again, it begins the next block.
+_OF_ONE_LINE = ("doc_id", "url")
 _RULE = re.compile(r"\s*-{3,}\s*")
 #: Where the list of Tavily's MCP server begins, and where the pictures follow.
 _TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
@@ -64,7 +66,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
             continue
         found = _LABEL.match(line)
         name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
-        begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1
+        begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1 or first in _OF_ONE_LINE
         if name and begins and name == (first or name):
             first = name
             blocks.append({})
@@ -76,7 +78,8 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
         if found and name and name not in blocks[-1]:
             blocks[-1][name] = [found["value"]]
         else:
-            next(reversed(blocks[-1].values())).append(line)
+            last = next(reversed(blocks[-1]))
+            blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
     return blocks
 
 

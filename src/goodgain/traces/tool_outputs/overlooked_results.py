@@ -48,6 +48,8 @@ _URL = re.compile(r"https?://[^\s<>\"']+")
 _AFTER_URL = ").,;:]*"
 #: The form of a line with an address that is not a Markdown link.
 _BARE = "bare"
+#: The form of a numbered line with more than an address.
+_LISTED = "listed"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
@@ -147,36 +149,42 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
     """Yield the addresses in a text that no result covers.
 
     These are the addresses that no result holds and that stand in a line without a result's own address; and those that
-    stand alone on a line, as a further result would, also within a snippet: Markdown links only if results stand on lines
-    of the same form, as pages have many. Other addresses in snippets are links of pages.
+    stand alone on a line, as a further result would, also within a snippet: Markdown links, and addresses on numbered
+    lines, only if results stand on lines of the same form, as pages have many. Other addresses in snippets are links of
+    pages.
     """
     if "://" not in text:
         return
     addresses = {name for result in results for name in (result.url, result.doc_id) if name}
+
+    def is_of_result(urls: list[str]) -> bool:
+        return any(url in addresses or url[:-1] in addresses or _strip_sentence(url) in addresses for url in urls)
+
     covered = set(addresses)
     for result in results:
         for part in (result.snippet, result.title, *(value for _, value in result.fields)):
             if part and "://" in part:
                 covered.update(map(_strip_sentence, _URL.findall(part)))
     lines = [(line, _URL.findall(line)) for line in text.splitlines() if "://" in line]
-    forms: set[str] | None = None
+    forms = {_BARE, *(_split_form(line)[0] for line, found in lines if is_of_result(found))}
     for line, found in lines:
-        if any(url in addresses or url[:-1] in addresses or _strip_sentence(url) in addresses for url in found):
-            continue  # a line of a result
+        if is_of_result(found):
+            continue
         form, address = _split_form(line)
-        if address is not None and form != _BARE and forms is None:
-            forms = {form for form, address in (_split_form(line) for line, _ in lines) if address in addresses}
-        if address is not None and (form == _BARE or (forms and form in forms)):
+        if address is not None and form in forms:
             if address not in addresses:
                 yield address
         else:
-            yield from (url for url in map(_strip_sentence, found) if url not in covered)
+            is_listed = form == _LISTED and form in forms
+            yield from (url for url in map(_strip_sentence, found) if is_listed or url not in covered)
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line that holds an address and nothing else, and the address: None for another line."""
+    """Return the form of a line, and the address of one that holds nothing else: None for another line."""
     number, text = split_number(line)
     address = find_address(text)
+    if address is None and number is not None:
+        return _LISTED, None
     if address is None or not text.startswith("["):
         return _BARE, address
     return line.lstrip()[:1] if number is None else "number", address

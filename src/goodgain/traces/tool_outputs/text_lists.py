@@ -187,23 +187,40 @@ def is_heading(line: str) -> bool:
 def split_entries(begin: Begin, text: str) -> list[Entry]:
     """Split a text into entries; empty where other text than headings stands above the first one.
 
-    Numbers must run from 0 or 1 on without a gap: an entry with another number is a line of the one before it.
+    Numbers must run from 0 or 1 on: an entry with another number is a line of the one before it. They may leave out the
+    numbers of other lines right between two entries, and begin again if both lists stand below `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
-    first = 1
+    first = wanted = counted = 1
+    above, are_headed = "", False
     for index, line in enumerate(lines):
         entry = begin(lines, index)
         if entry is not None and entry.number is not None:
-            first = min(entry.number, first) if not found else first
-            entry = entry if entry.number == len(found) + first else None
+            if not found:
+                first = wanted = counted = min(entry.number, 1)
+                are_headed = _names_results(above)
+            elif entry.number == first and are_headed and _names_results(above):
+                wanted = first
+                while found[-1].lines.pop() != above:
+                    pass
+            entry = entry if entry.number in (wanted, counted) else None
         if entry is not None:
             found.append(entry)
-        elif found:
+            wanted = counted = (entry.number or 0) + 1
+            above = ""
+            continue
+        counted = counted + 1 if counted >= 0 and split_number(line)[0] == counted else -1
+        above = line if line.strip() else above
+        if found:
             found[-1].lines.append(line)
         elif not is_heading(line):
             return []
     return found
+
+
+def _names_results(line: str) -> bool:
+    return is_heading(line) and ("result" in line.lower() or "found" in line.lower())
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
