@@ -178,12 +178,12 @@ class Conversation:
                 self.source.not_understood(f"field {key!r} of the record", f"{at}/{key}", "all messages in one list")
         return self
 
-    def finish(self, at: str) -> Trace:
-        """Return the trace of what was read, with the ids that a format has there."""
-        return self.trace(at)
+    def _end(self, at: str) -> None:
+        """Read what stands around the items, such as ids. Called after the last item; a format may have nothing there."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
-        """Return the trace with numbered turns; it has one turn even if nothing was reported."""
+        """Return the trace with numbered turns; it has one turn even if nothing was reported. Called once, at the end."""
+        self._end(at)
         turns = self._turns or [Turn()]
         for index, turn in enumerate(turns, start=1):
             turn.index = index
@@ -243,11 +243,11 @@ def read_conversations(
     if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
         with source.handle_errors():
             lines = list(source.documents())
-            yield reader(source).read_all(lines).finish(lines[0][1] if lines else f"{source.path}, at ")
+            yield reader(source).read_all(lines).trace(lines[0][1] if lines else f"{source.path}, at ")
         return
 
     def read_value(value: Any, at: str) -> Trace:
-        return reader(source, value).read_record(value, find(value, at), at).finish(at)
+        return reader(source, value).read_record(value, find(value, at), at).trace(at)
 
     yield from source.traces(
         read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))

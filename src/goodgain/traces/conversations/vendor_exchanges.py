@@ -153,7 +153,7 @@ def join_exchanges(
         conversation = reader(source)
         for exchange in exchanges:
             conversation.read_exchange(exchange)
-        return conversation.finish(at)
+        return conversation.trace(at)
 
     for thread in threads.found:
         yield from source.read_numbered(read_thread, thread, thread[0].at)

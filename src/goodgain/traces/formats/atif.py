@@ -40,14 +40,16 @@ def _find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
 
 
 class _Trajectory(Conversation):
-    def finish(self, at: str) -> Trace:
+    def _end(self, at: str) -> None:
         record = self.record
         if record.get("subagent_trajectories"):
             self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
         agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
         own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
-        session, trajectory = (expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id"))
-        return self.trace(at, query_id=own or session or trajectory, session_id=session, tag=agent.get("name"))
+        self.session_id, trajectory = (
+            expect_id(record.get(key), f"{at}/{key}") for key in ("session_id", "trajectory_id")
+        )
+        self.query_id, self.tag = own or self.session_id or trajectory, tree.text_or_none(agent.get("name")) or self.tag
 
     def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
         what = f"{field} (searches of subagents are not read{remedy})"

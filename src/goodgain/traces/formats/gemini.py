@@ -130,7 +130,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
         session = expect_id(record.get("id"), f"{at}/id")
         return reader.trace(at, query_id=session, session_id=session, tag=tree.get_either(record, "appName"))
     if record.keys() >= _CLI_KEYS or "messages" in record:
-        return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).finish(at)
+        return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
     contents, path = tree.find_list(value, "contents", "history")
     if not contents and "candidates" not in record:
         raise unexpected_value(at, _EXPECTED, value)
@@ -332,13 +332,12 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
                 record |= line
             else:  # the same id again replaces the message
                 messages[tree.require_id(line, at, "id", _OF_MESSAGE)] = (line, at)
-        yield _CliSession(source, record).read_all(messages.values()).finish(first_at)
+        yield _CliSession(source, record).read_all(messages.values()).trace(first_at)
 
 
 class _CliSession(Conversation):
-    def finish(self, at: str) -> Trace:
-        session = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
-        return self.trace(at, query_id=session, session_id=session)
+    def _end(self, at: str) -> None:
+        self.query_id = self.session_id = expect_id(self.record.get("sessionId"), f"{at}/sessionId")
 
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = as_word(message.get("type"))

@@ -128,8 +128,8 @@ class _Messages(JoinedConversation):
         super().read_exchange(exchange)
         self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 
-    def finish(self, at: str) -> Trace:
-        return self.trace(at, query_id=_read_query_id(self.record, at))
+    def _end(self, at: str) -> None:
+        self.query_id = _read_query_id(self.record, at) or self.query_id
 
     def read(self, message: dict[str, Any], at: str) -> None:
         """Read a message in any of the three dumps."""

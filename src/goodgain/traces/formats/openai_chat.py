@@ -128,9 +128,9 @@ class _Messages(vendor_exchanges.JoinedConversation):
         self.report_unread("a response", exchange.response, exchange.response_at, ("choices",))
         self._add_unlogged_searches(exchange.response, shown, exchange.response_at)
 
-    def finish(self, at: str) -> Trace:
+    def _end(self, at: str) -> None:
         self._add_unlogged_searches(tree.object_or_empty(self.record), 0, at)
-        return self.trace(at, query_id=tree.find_record_id(self.record), tag=self.tag or self.model)
+        self.query_id, self.tag = tree.find_record_id(self.record), self.tag or tree.text_or_none(self.model)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")

@@ -90,10 +90,10 @@ class _Messages(Conversation):
         self._made = 0
         self._cited: list[Any] = []
 
-    def finish(self, at: str) -> Trace:
+    def _end(self, at: str) -> None:
         record = tree.object_or_empty(self.record)
-        chat = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-        return self.trace(at, query_id=tree.find_query_id(record.get("metadata"), at) or chat, session_id=chat)
+        self.session_id = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
+        self.query_id = tree.find_query_id(record.get("metadata"), at) or self.session_id
 
     def read(self, message: dict[str, Any], at: str) -> None:
         if self._of_steps:
