@@ -166,3 +166,18 @@ def test_the_history_of_gemini_s_own_calls_repeats_what_was_asked(save: Callable
     response = {"candidates": candidates, "automaticFunctionCallingHistory": [asked, *calls]}
     log = save(_lines({"request": {"contents": [asked]}, "response": response}, later), "joined.jsonl")
     assert read_traces(log, turns="all")["doc_id"].to_list() == ["d1", None], "two turns of one conversation"
+
+
+def test_a_thread_of_codex_that_was_resumed_in_the_same_file_is_one_trace_of_two_turns(
+    save: Callable[..., Path],
+) -> None:
+    def run(document: str, last: str) -> list[dict[str, Any]]:
+        result = {"content": [{"type": "text", "text": json.dumps(docs(document))}]}
+        item = {"id": "item_0", "type": "mcp_tool_call", "server": "s", "tool": "search", "result": result}
+        start = {"type": "thread.started", "thread_id": "t1"}
+        return [start, {"type": "turn.started"}, {"type": last, "item": item}, {"type": "turn.completed"}]
+
+    log = save(_lines(*run("d1", "item.started"), *run("d2", "item.completed")), "exec.jsonl")
+    results = read_traces(log, turns="all")
+    assert results["query_id"].to_list() == ["t1_1", "t1_2"]
+    assert results["doc_id"].to_list() == ["d1", "d2"]
