@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from goodgain.errors import GoodgainNotice, InputError
+from goodgain.traces.output.conversion import convert_traces
 from goodgain.traces.reading.trace_reading import read_traces
 from goodgain.traces.tool_outputs.readers import read_output
 
@@ -140,3 +141,43 @@ def test_blocks_with_ids_alone_end_where_the_next_id_stands(text: str) -> None:
 def test_blocks_with_addresses_alone_end_where_the_next_address_stands(between: str) -> None:
     outcome = read_output(f"URL: https://a.example/1{between}URL: https://b.example/2", "here")
     assert [result.url for result in outcome.results] == ["https://a.example/1", "https://b.example/2"]
+
+
+def test_the_history_of_gemini_s_own_calls_repeats_what_was_asked(save: Callable[..., Path], tmp_path: Path) -> None:
+    asked = {"role": "user", "parts": [{"text": "What?"}]}
+    call = {"role": "model", "parts": [{"functionCall": {"name": "search", "args": {}}}]}
+    found = {"name": "search", "response": {"result": docs("d1")}}
+    calls = [call, {"role": "user", "parts": [{"functionResponse": found}]}]
+    candidates = [{"content": {"role": "model", "parts": [{"text": "A"}]}}]
+    for name, contents, history, steps in (
+        ("first", [asked], [asked, *calls], 1),
+        ("again", [asked, *calls], [asked, *calls], 1),
+        ("more", [asked, *calls], [asked, *calls, *calls], 2),
+    ):
+        response = {"candidates": candidates, "automaticFunctionCallingHistory": history}
+        exchange = {"request": {"contents": contents}, "response": response}
+        for form, record in (("exchange", exchange), ("contents", {"contents": contents, **response})):
+            log, run = save(_lines(record), f"{name}_{form}.json"), tmp_path / f"{name}_{form}"
+            assert by_iteration(read_traces(log, iteration="step")) == [["d1"]] * steps
+            convert_traces(log, f"{run}.run", queries=f"{run}.jsonl")
+            assert json.loads(Path(f"{run}.jsonl").read_text())["text"] == "What?"
+    answer = {"role": "model", "parts": [{"text": "A"}]}
+    later = {"request": {"contents": [asked, *calls, answer, asked]}, "response": {"candidates": candidates}}
+    response = {"candidates": candidates, "automaticFunctionCallingHistory": [asked, *calls]}
+    log = save(_lines({"request": {"contents": [asked]}, "response": response}, later), "joined.jsonl")
+    assert read_traces(log, turns="all")["doc_id"].to_list() == ["d1", None], "two turns of one conversation"
+
+
+def test_a_thread_of_codex_that_was_resumed_in_the_same_file_is_one_trace_of_two_turns(
+    save: Callable[..., Path],
+) -> None:
+    def run(document: str, last: str) -> list[dict[str, Any]]:
+        result = {"content": [{"type": "text", "text": json.dumps(docs(document))}]}
+        item = {"id": "item_0", "type": "mcp_tool_call", "server": "s", "tool": "search", "result": result}
+        start = {"type": "thread.started", "thread_id": "t1"}
+        return [start, {"type": "turn.started"}, {"type": last, "item": item}, {"type": "turn.completed"}]
+
+    log = save(_lines(*run("d1", "item.started"), *run("d2", "item.completed")), "exec.jsonl")
+    results = read_traces(log, turns="all")
+    assert results["query_id"].to_list() == ["t1_1", "t1_2"]
+    assert results["doc_id"].to_list() == ["d1", "d2"]

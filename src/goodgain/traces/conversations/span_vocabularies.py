@@ -20,6 +20,8 @@ Attributes = dict[str, Any]
 CALL_ID = "tool_call.id"
 #: The attribute under which a vocabulary keeps what would have recorded the results of a search; no log has one of this name.
 REMEDY = "goodgain.remedy"
+#: The attribute that says of a span of Langfuse that its kind was found by its name.
+BY_NAME = "goodgain.by_name"
 #: Names under which logs keep the id of a conversation, the best first.
 _SESSIONS = (
     *("session_id", "sessionId", "session.id", "thread_id", "threadId", "conversation_id", "conversationId"),

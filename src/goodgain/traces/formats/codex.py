@@ -55,17 +55,21 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in tree.read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
-    threads = [lines] if lines else []
-    reader: type[_Rollout | _Thread] = _Rollout
-    if any(_is_event(record) for record, _ in lines):
-        reader, threads = _Thread, []
-        for record, at in lines:  # several runs of `exec` may have been written to one file
-            if record.get("type") == "thread.started" or not threads:
-                threads.append([])
-            threads[-1].append((record, at))
-    for thread in threads:
+    if not any(_is_event(record) for record, _ in lines):
+        if lines:
+            with source.handle_errors():
+                yield _Rollout(source, lines[0][0]).read_lines(lines)
+        return
+    runs: list[list[tree.Placed]] = []
+    threads: dict[str, list[list[tree.Placed]]] = {}
+    for record, at in lines:  # several runs of `exec` may have been written to one file, also ones that resume a thread
+        if record.get("type") == "thread.started" or not runs:
+            runs.append([])
+            threads.setdefault(str(record.get("thread_id", at)), []).append(runs[-1])
+        runs[-1].append((record, at))
+    for thread in threads.values():
         with source.handle_errors():
-            yield reader(source, thread[0][0]).read_lines(thread)
+            yield _Thread(source, thread[0][0][0]).read_runs(thread)
 
 
 # Rollouts
@@ -153,8 +157,13 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]]) -> Iterator[d
 class _Thread(Conversation):
     _stepped = False
 
-    def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a thread; an item that was started and never completed counts as it was started."""
+    def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
+        """Return the trace of a thread from its runs of `exec`, each of which counts its items anew."""
+        threads = [self._read_run(lines) for lines in runs]
+        return self.trace(runs[0][0][1], query_id=threads[0], session_id=threads[0])
+
+    def _read_run(self, lines: list[tree.Placed]) -> str | None:
+        """Read a run and return its thread; an item that was started and never completed counts as it was started."""
         completed = {
             as_word(tree.object_or_empty(record.get("item")).get("id"))
             for record, _ in lines
@@ -176,7 +185,7 @@ class _Thread(Conversation):
                     self.read(item, f"{at}/item")
             elif kind not in _OTHER_EVENTS:
                 self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
-        return self.trace(lines[0][1], query_id=thread, session_id=thread)
+        return thread
 
     def read(self, item: dict[str, Any], at: str) -> None:
         kind, call = as_word(item.get("type")), None

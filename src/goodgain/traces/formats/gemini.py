@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
+from itertools import takewhile
 from typing import Any, Self
 
 from goodgain.dedup.document_types import snake_case
@@ -134,7 +135,8 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     contents, path = tree.find_list(value, "contents", "history")
     if not contents and "candidates" not in record:
         raise unexpected_value(at, _EXPECTED, value)
-    reader = _Contents(source, value).read_all(tree.walk(contents, f"{at}{path}"))
+    asked = list(tree.walk(contents, f"{at}{path}"))
+    reader = _Contents(source, value).read_all(_Contents.add_history(asked, record, at))
     if "candidates" in record:
         reader.read_response(record, at)
     return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
@@ -159,14 +161,29 @@ class _Contents(vendor_exchanges.JoinedConversation):
         texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
         return (str(content.get("role")), "".join(texts).strip(), calls)
 
+    @classmethod
+    def pair(
+        cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str
+    ) -> vendor_exchanges.Exchange:
+        """Return a request and its response as an exchange, with the calls that the client library made by itself."""
+        exchange = super().pair(request, response, at, response_at)
+        exchange.messages = cls.add_history(exchange.messages, response, response_at)
+        return exchange
+
+    @classmethod
+    def add_history(cls, asked: list[tree.Placed], response: dict[str, Any], at: str) -> list[tree.Placed]:
+        """Return contents with those that the client library added by its own calls, whose history repeats what was asked."""
+        history = tree.get_either(response, "automaticFunctionCallingHistory")
+        made = list(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
+        same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
+        return asked + made[len(list(same)) :]
+
     def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
         self.read_all(exchange.messages[exchange.known :])
         self.read_response(exchange.response, exchange.response_at)
 
     def read_response(self, record: dict[str, Any], at: str) -> None:
-        """Read an answer of the API: its first candidate, after the calls that the client library made by itself."""
-        history = tree.get_either(record, "automaticFunctionCallingHistory")
-        self.read_all(tree.walk(history, f"{at}/automaticFunctionCallingHistory"))
+        """Read an answer of the API: its first candidate."""
         for candidate, candidate_at in list(tree.walk(record.get("candidates"), f"{at}/candidates"))[:1]:
             self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)
         self.tag = tree.text_or_none(tree.get_either(record, "modelVersion")) or self.tag

@@ -11,7 +11,13 @@ from typing import Any
 
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_turns import read_span_traces
-from goodgain.traces.conversations.span_vocabularies import LANGFUSE_KINDS, LANGFUSE_UNTYPED, decode, read_langfuse_kind
+from goodgain.traces.conversations.span_vocabularies import (
+    BY_NAME,
+    LANGFUSE_KINDS,
+    LANGFUSE_UNTYPED,
+    decode,
+    read_langfuse_kind,
+)
 from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
@@ -106,7 +112,7 @@ def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: 
         metadata |= found if isinstance(found, dict) else {}
     session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
-    return {"metadata": metadata, "session.id": session, "goodgain.by_name": by_name, **given}
+    return {"metadata": metadata, "session.id": session, BY_NAME: by_name, **given}
 
 
 def _demote(spans: list[Span]) -> None:
@@ -115,5 +121,5 @@ def _demote(spans: list[Span]) -> None:
     for span in spans:
         if span.kind in _WORK:
             for above in iterate_ancestors(span, by_id):
-                if above.kind == "TOOL" and above.attributes.get("goodgain.by_name"):
+                if above.kind == "TOOL" and above.attributes.get(BY_NAME):
                     above.kind = "CHAIN"

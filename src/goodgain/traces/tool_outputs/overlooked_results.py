@@ -117,25 +117,25 @@ def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool =
     skipped = set(map(id, read))
     for key, value in item.items():
         if isinstance(value, kinds) and value and normalise_key(key) not in _NO_RESULTS:
-            yield from _find_addresses(value, skipped, _MAX_DEPTH, in_list=False)
+            yield from _find_names(value, skipped, _MAX_DEPTH, in_list=False)
 
 
-def _find_addresses(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> Iterator[str]:
+def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> Iterator[str]:
     if id(value) in skipped or depth < 0:
         return
     if isinstance(value, list):
         for member in value:
             if isinstance(member, (list, dict)):
-                yield from _find_addresses(member, skipped, depth - 1, in_list=True)
-    elif address := _find_address(value, in_list=in_list):
-        yield address
+                yield from _find_names(member, skipped, depth - 1, in_list=True)
+    elif name := _find_name(value, in_list=in_list):
+        yield name
     else:
         for key, inner in value.items():
             if isinstance(inner, (list, dict)) and inner and normalise_key(key) not in _NO_RESULTS:
-                yield from _find_addresses(inner, skipped, depth - 1, in_list=False)
+                yield from _find_names(inner, skipped, depth - 1, in_list=False)
 
 
-def _find_address(item: Object, *, in_list: bool) -> str | None:
+def _find_name(item: Object, *, in_list: bool) -> str | None:
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
