@@ -43,7 +43,7 @@ def test_a_file_has_what_the_form_of_its_ending_prints(tmp_path: Path, command: 
     path = tmp_path / f"scores.{FORMS[form]}"
     out, err = goodgain(*COMMANDS[command], "-o", path)
     assert out == "" and f"written: {path}" in err
-    assert path.read_text() == printed and printed.count("\n") > 1
+    assert path.read_text() == printed and printed.count("\n") > 0
 
 
 @pytest.mark.parametrize("command", COMMANDS)

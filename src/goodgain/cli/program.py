@@ -122,7 +122,12 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     )
 
 
-@click.command(epilog=shared.make_epilog("goodgain example qrels_examples"))
+@click.command(
+    epilog=shared.make_epilog(
+        "goodgain example example_runs",
+        "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
+    )
+)
 @click.argument("directory", type=click.Path(path_type=Path))
 def example(directory: Path) -> None:
     """Write the example runs and qrels of the documentation into a new folder.

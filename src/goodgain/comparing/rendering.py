@@ -236,7 +236,7 @@ def _build_rich_table(grid: Grid) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=grid.title, title_justify="left")
+    table = Table(title=Text(escape_controls(grid.title)), title_justify="left")
     for k, heading in enumerate(grid.header):
         table.add_column(Text(escape_controls(heading)), justify="left" if k < grid.words else "right", overflow="fold")
     for row in grid.rows:
