@@ -235,7 +235,7 @@ def test_a_reservation_that_never_fits_sends_nothing() -> None:
         ((429, {"error": {"message": "pay", "code": "insufficient_quota"}}, {}), "no credit"),
         (
             (400, {"error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}}, {}),
-            "refuses the parameter temperature .*--temperature none",
+            "refuses the parameter temperature .*temperature=None",
         ),
         ((400, {"error": {"message": "response_format is not known", "param": None}}, {}), "schema=False"),
         (
