@@ -105,3 +105,14 @@ def test_queries_for_labels_can_be_an_array(tmp_path: Path) -> None:
 
     path = write(tmp_path / "queries.json", [{"query_id": "q1", "text": "what"}], 2)
     assert read_table(path, {"query_id": pl.String, "text": pl.String}).frame.rows() == [("q1", "what")]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a":' * 200_000, '[{"a":' * 100_000, "[]", "[1]", '{"q": {"d": NaN}}']
+)
+def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str) -> None:
+    for name in ("qrels.json", "qrels.jsonl", "qrels"):
+        path = tmp_path / name
+        path.write_text(text)
+        with pytest.raises(gg.InputError):
+            gg.read_qrels(path)

@@ -84,7 +84,7 @@ def _put_on_lines(content: Content, path: Path) -> Content:
     """Return the elements of a JSON array, each on a line of its own, as they stand."""
     try:
         elements = msgspec.json.decode(content.data, type=list[msgspec.Raw])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path}: begins as a JSON array and is not one ({error}); write it again") from None
     return content._replace(data=b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements))
 
