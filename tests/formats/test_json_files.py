@@ -116,3 +116,11 @@ def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str) -> None:
         path.write_text(text)
         with pytest.raises(gg.InputError):
             gg.read_qrels(path)
+
+
+@pytest.mark.parametrize("text", ['{"q1": {"a": 3}, "q1": {"b": 2}}', '{"q1": {"a": 3, "a": 0}}'])
+def test_a_key_that_stands_twice_is_an_error_and_drops_no_judgment(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "qrels.json"
+    path.write_text(text)
+    with pytest.raises(gg.InputError, match="stands twice"):
+        gg.read_qrels(path)

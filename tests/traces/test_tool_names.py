@@ -170,3 +170,12 @@ def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
         )
     with pytest.warns(gg.GoodgainNotice, match="the logs name no system, so all of them are one run"):
         gg.convert_traces([tmp_path / "old.jsonl", tmp_path / "new.jsonl"], tmp_path / "{system}.run")
+
+
+def test_a_named_tool_that_only_an_earlier_turn_calls_is_not_an_error(tmp_path: Path) -> None:
+    story = Story([Turn([[Call(docs("d1"), tool="my_find")]]), Turn([[Call("4", tool="calculator")]])])
+    path = tmp_path / "story.json"
+    path.write_text(openai_chat(story))
+    with pytest.warns(GoodgainNotice, match="turns='searching'"):
+        assert read_traces(path, tools=["my_find"]).get_column("doc_id").to_list() == [None]
+    assert read_traces(path, tools=["my_find"], turns="searching").get_column("doc_id").to_list() == ["d1"]

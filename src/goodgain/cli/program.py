@@ -181,7 +181,7 @@ def list_measures() -> None:
 
 
 def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
-    """Yield the declaration of each measure, and what to know of its own parameters."""
+    """Yield the declaration of each measure with the descriptions of its own parameters."""
     for measure in MEASURES.values():
         parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
         yield measure.declaration, [f"{name}= says {info.desc}" for name, info in parameters.items()]

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and what they stand for: systems by name, files to read and to write."""
+"""Defines the arguments and options that several commands share, and opens the systems and files that they name."""
 
 from __future__ import annotations
 

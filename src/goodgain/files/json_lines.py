@@ -1,4 +1,4 @@
-"""JSON and JSON Lines read into columns: an object a row, of which only the columns that are asked for are kept."""
+"""Reads JSON and JSON Lines into columns: each object is a row. Keys that are not columns are left out."""
 
 from __future__ import annotations
 
@@ -38,8 +38,20 @@ def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
         value = loads_exactly(content.data)
     except NotJSONError:
         return None
-    is_nested = isinstance(value, dict) and all(isinstance(of, dict) for of in value.values())
-    return value if is_nested else None
+    if not isinstance(value, dict) or not all(isinstance(of, dict) for of in value.values()):
+        return None
+    json.loads(content.data, object_pairs_hook=_refuse_repeated_keys)
+    return value
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object in which a key stands twice: parsers keep the last one, and drop the other without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise InputError(f"the key {quote(twice)} stands twice in an object of the JSON; join or remove one of them")
+    return found
 
 
 def read_json_lines(

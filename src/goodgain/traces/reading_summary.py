@@ -54,6 +54,7 @@ class Summary(msgspec.Struct):
     idle: Counter[RunName] = msgspec.field(default_factory=Counter)
     lookalikes: Counter[str] = msgspec.field(default_factory=Counter)
     searches_elsewhere: int = 0
+    tools_elsewhere: Counter[str] = msgspec.field(default_factory=Counter)
     queries_searched_earlier: int = 0
     passed_over: int = 0
     other_roots: int = 0
@@ -97,6 +98,11 @@ class Summary(msgspec.Struct):
                 mine.extend(choice for choice in others if choice not in mine)
             else:
                 setattr(self, name, mine + others)
+
+    @property
+    def called_tools(self) -> set[str]:
+        """The names of all tools that the logs call, also in turns that are not used."""
+        return {*self.searches, *self.skipped_tools, *self.tools_elsewhere}
 
     def pop_counts(self) -> Summary:
         """Return the counts so far, and start again from zero."""

@@ -117,7 +117,7 @@ def convert_traces(
             writer.add(converter.convert_rows(rows), summary)
         writer.write_tables(new_ids)
         writer.check_system(summary)
-        check_tools_called(read.tools, {*summary.searches, *summary.skipped_tools})
+        check_tools_called(read.tools, summary.called_tools)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
     return Conversion(writer.runs, files.results, writer.rows, writer.deduplicated, summary)

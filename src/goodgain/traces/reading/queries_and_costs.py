@@ -50,7 +50,8 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     summary.turns_read += len(trace.turns)
     summary.turns_used += len(used)
     # Where not all turns are used, one is.
-    others = (turn for turn in trace.turns if turn is not used[0]) if len(used) < len(trace.turns) else ()
+    others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
+    summary.tools_elsewhere.update(call.tool for turn in others for step in turn.steps for call in step.calls)
     elsewhere = sum(_count_searches(turn, options) for turn in others)
     summary.searches_elsewhere += elsewhere
     idle = sum(not query.iterations and not query.left_out for query in read)

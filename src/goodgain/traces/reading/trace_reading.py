@@ -138,7 +138,7 @@ def read_traces(  # type: ignore[misc]  # the options are those below: in overlo
     summary, names = Summary(), QueryNames()
     frames = list(read_batches(paths, options, _to_frames, summary, names, jobs=jobs))
     new_ids = names.join(options, summary)
-    check_tools_called(tools, {*summary.searches, *summary.skipped_tools})
+    check_tools_called(tools, summary.called_tools)
     summary.give_notices()
     if report is not None:
         report(summary)
