@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 from click.testing import CliRunner
 
 import goodgain as gg
@@ -26,8 +25,8 @@ NOTE = "<!-- docs/make_reference.py writes this page: make reference -->\n"
 FAMILIES = {
     "good gain": ("Measures of iterations", "`@i` is an iteration. Without it the value is that of the query's last iteration."),
     "counts": ("Counts of iterations", "`@i` is an iteration, as above."),
-    "classic": ("Classic measures", "`@k` is a rank. goodgain computes these itself, with the names and values of ir_measures."),
-    "ranked": ("Measures that ir_measures lacks", "`@k` is a rank. Each is also an object for ir_measures: `goodgain.F(beta=2) @ 10`."),
+    "classic": ("Classic measures", "`@k` is a rank. Names and values are those of ir_measures."),
+    "ranked": ("Measures that ir_measures lacks", "`@k` is a rank. ir_measures takes them as objects: `goodgain.F(beta=2) @ 10`."),
     "graded": (
         "Measures that skip documents without a grade",
         "`@k` is a rank. A query without any grade in its first k results has no value.",
@@ -110,7 +109,7 @@ def write_commands() -> str:
     parts = [
         "# Command line\n",
         NOTE,
-        "Every option of every command. [Commands](../command_line.md) says how they work together.\n",
+        "[Commands](../command_line.md) says how they work together.\n",
     ]
     for name, command in [("", program), *program.commands.items()]:
         shown = CliRunner().invoke(
@@ -130,7 +129,7 @@ def write_python() -> str:
     parts = [
         "# Python\n",
         NOTE,
-        "The public names of `goodgain`. `help(goodgain.evaluate)` prints the same texts. [All measures](measures.md) have a page of their own.\n",
+        "`help(goodgain.evaluate)` prints the same texts. [All measures](measures.md) are listed apart.\n",
     ]
     for folder, names in folders.items():
         parts.append(f"## {folder.rpartition('.')[2].capitalize()}\n\n{read_title(folder)}.\n")
