@@ -44,7 +44,8 @@ def _command(line: str, folder: Path) -> str:
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=env, check=False)
     status = f"$ echo $?\n{done.returncode}\n" if done.returncode else ""
-    return line + ("" if into_file else done.stdout) + _without_versions(done.stderr) + status
+    printed = "" if into_file else re.sub(r" +$", "", done.stdout, flags=re.M)
+    return line + printed + _without_versions(done.stderr) + status
 
 
 def _without_versions(text: str) -> str:
