@@ -23,38 +23,39 @@ PAGES = [ROOT / "docs" / name for name in ("comparing.md", "curves.md")]
 _BLOCK = re.compile(r"```(console|pycon)\n(.*?)```\n", re.DOTALL)
 
 
-def printed_now(page: str) -> str:
-    """The page with the output of every example as it is now."""
+def printed_now(page: str, folder: Path = ROOT) -> str:
+    """The page with the output of every example as it is now, run in a folder."""
     python = InteractiveConsole()
-    return _BLOCK.sub(lambda block: f"```{block[1]}\n{_run(block[1], block[2], python)}```\n", page)
+    return _BLOCK.sub(lambda block: f"```{block[1]}\n{_run(block[1], block[2], python, folder)}```\n", page)
 
 
-def _run(kind: str, block: str, python: InteractiveConsole) -> str:
+def _run(kind: str, block: str, python: InteractiveConsole, folder: Path) -> str:
     if kind == "pycon":
-        return _session(block, python)
-    return "".join(map(_command, re.findall(r"^\$ goodgain .*\n", block, re.M)))
+        return _session(block, python, folder)
+    return "".join(_command(line, folder) for line in re.findall(r"^\$ goodgain .*\n", block, re.M))
 
 
-def _command(line: str) -> str:
+def _command(line: str, folder: Path) -> str:
     arguments = shlex.split(line.removeprefix("$ goodgain "))
     into_file = arguments[-2] == ">"
     if into_file:
         del arguments[-2:]
     argv = [sys.executable, "-c", "from goodgain.cli import main; main()", *arguments]
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=env, check=False)
     status = f"$ echo $?\n{done.returncode}\n" if done.returncode else ""
-    return line + ("" if into_file else done.stdout) + _without_versions(done.stderr) + status
+    printed = "" if into_file else re.sub(r" +$", "", done.stdout, flags=re.M)
+    return line + printed + _without_versions(done.stderr) + status
 
 
 def _without_versions(text: str) -> str:
     return re.sub(r"goodgain=\S+ ir_measures=\S+", "goodgain=... ir_measures=...", text)
 
 
-def _session(block: str, python: InteractiveConsole) -> str:
+def _session(block: str, python: InteractiveConsole, folder: Path) -> str:
     out = io.StringIO()
     source = [line[4:] for line in block.splitlines() if line.startswith((">>> ", "... "))]
-    with contextlib.redirect_stdout(out), contextlib.chdir(ROOT), warnings.catch_warnings():
+    with contextlib.redirect_stdout(out), contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k, line in enumerate(source):
             continues = line.startswith(" ")
