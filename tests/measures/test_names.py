@@ -237,3 +237,11 @@ def test_a_name_that_ends_in_its_cutoff_suggests_the_sign(written: str, meant: s
 
 def test_names_are_understood_in_any_case() -> None:
     assert str(parse_measure("ncg@6")) == "nCG@6"
+
+
+@pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
+def test_every_measure_over_one_ranking_is_computed_as_it_is_spelled(declared: Declaration) -> None:
+    spelled = declared.usage.replace("[", "").replace("]", "").replace("@k", "@10").replace("@recall", "@0.5")
+    name, at, cutoff = spelled.partition("@")
+    rel = "(rel=1)" if "rel" in declared.parameters else ""
+    assert declared.computes(parse_measure(f"{name}{rel}{at}{cutoff}"))
