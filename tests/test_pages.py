@@ -26,6 +26,7 @@ ELSEWHERE = {
     "pictures": "tests/reporting/test_pictures.py",
 }
 PAGES = sorted(path for path in ROOT.glob("docs/*.md") if path.stem not in ELSEWHERE)
+PAGES.append(ROOT / "docs" / "traces" / "README.md")
 #: ranx compiles for half a minute in each process: tests with ranx in their name share one (tests/conftest.py).
 WITH_RANX = [path for path in PAGES if "import ranx" in path.read_text(encoding="utf-8")]
 
