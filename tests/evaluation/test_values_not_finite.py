@@ -43,7 +43,9 @@ def notices_of(scored: Callable[[], object]) -> list[str]:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_is_null_and_so_is_the_mean(bad: float) -> None:
     measure = only_sometimes(bad)
-    with pytest.warns(GoodgainNotice, match=r"^no finite value of Sometimes in 1 of 4 queries: these values are null"):
+    with pytest.warns(
+        GoodgainNotice, match=r"^no finite value of Sometimes in 1 of 4 queries: these values and the means"
+    ):
         scores = gg.evaluate(QRELS, RUN, [measure, "nDCG@10", "SRE"])
     values = scores.per_query.filter(pl.col("measure") == "Sometimes").get_column("value")
     assert values.to_list() == [1.0, None, 1.0, 1.0]

@@ -139,7 +139,7 @@ def test_a_null_label_and_an_absent_one_are_the_same() -> None:
 
 
 def test_where_no_query_has_a_value_the_mean_is_null_and_a_notice_says_why() -> None:
-    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@1: no query has a document with a grade"):
+    with pytest.warns(gg.GoodgainNotice, match=r"GradedP@1: no value, because no query has a document with a grade"):
         found = gg.evaluate({"q": {"a": 1}}, {"q": {"x": 1.0}}, "GradedP@1")
     assert found.means == {"GradedP@1": None}
     assert found.mean(how="geometric") == {"GradedP@1": None}
