@@ -17,9 +17,11 @@ from tests.support.tables import ROOT
 GUIDES = {
     "comparing": 4,
     "curves": 4,
+    "dedup": 3,
     "judging": 8,
     "pictures": 7,
     "pooling": 2,
+    "same_pages": 3,
 }
 
 
