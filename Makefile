@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE =
 PARALLEL = --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo pictures test test-all test-spark check install install-dev bench bench-all clean
+.PHONY: demo pictures reference docs test test-all test-spark check install install-dev bench bench-all clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m goodgain evaluate qrels_examples/late_recovery/qrels.txt qrels_examples/late_recovery/late.run \
@@ -28,6 +28,15 @@ demo: $(VENV)/installed
 pictures: $(VENV)/installed
 	$(BIN)/python docs/make_pictures.py
 
+# docs/reference, from declarations, docstrings and --help.
+reference: $(VENV)/installed
+	$(BIN)/python docs/make_reference.py
+
+# The site: open site/index.html. A broken link is an error.
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build -c docs --fail-on-warning --keep-going --quiet --fresh-env . site
+	cp site/README.html site/index.html
+
 test: $(VENV)/installed-dev
 	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest -m "not spark" $(PARALLEL)
 
@@ -43,6 +52,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/plain_words.py
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/ledger.py
@@ -71,6 +81,10 @@ $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
 $(VENV)/installed-spark: $(VENV)/installed-dev
 	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
 	touch $@
+
+$(VENV)/installed-docs: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@ $(VENV)/installed
 
 install: $(VENV)/installed
 install-dev: $(VENV)/installed-dev

@@ -1,0 +1,168 @@
+"""Writes docs/reference from the code: `make reference`. Each page follows from declarations, docstrings and --help.
+
+A test compares the pages with the code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from click.testing import CliRunner
+
+import goodgain as gg
+from goodgain.cli.program import program
+from goodgain.measures.declaration import Declaration
+from goodgain.measures.names import MEASURES, RANKED_MEASURES
+from goodgain.measures.parameters import read_parameters
+
+FOLDER = Path(__file__).parent / "reference"
+NOTE = "<!-- docs/make_reference.py writes this page: make reference -->\n"
+
+#: Family -> heading and what its measures have in common.
+FAMILIES = {
+    "good gain": ("Measures of iterations", "`@i` is an iteration. Without it the value is that of the query's last iteration."),
+    "counts": ("Counts of iterations", "`@i` is an iteration, as above."),
+    "classic": ("Classic measures", "`@k` is a rank. Names and values are those of ir_measures."),
+    "ranked": ("Measures that ir_measures lacks", "`@k` is a rank. ir_measures takes them as objects: `goodgain.F(beta=2) @ 10`."),
+    "graded": (
+        "Measures that skip documents without a grade",
+        "`@k` is a rank. A query without any grade in its first k results has no value.",
+    ),
+}  # fmt: skip
+
+ITERATIONS = """\
+>>> import goodgain as gg
+>>> import polars as pl
+>>> qrels = {"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}
+>>> agent = pl.DataFrame(
+...     {"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")}
+... )
+"""
+RANKING = """\
+>>> grades = {"q": {"a": 2, "b": 0, "c": 1, "e": 1, "x": 0}}
+>>> ranking = {"q": {"b": 5.0, "a": 4.0, "x": 3.0, "c": 2.0}}
+"""
+#: What follows @ in the example of a measure over a ranking.
+AT = {"cutoff": 3, "recall": 0.5}
+
+
+def write_measures() -> str:
+    """Return the page of all measures."""
+    declared = [measure.declaration for measure in MEASURES.values()] + [*RANKED_MEASURES.values()]
+    parts = [
+        "# All measures\n",
+        NOTE,
+        "A document is good if its label is at least `rel`, 2 by default. Classic measures call it relevant; their `rel` is 1.\n",
+        f"The values below are those of two examples:\n\n```pycon\n{ITERATIONS}{RANKING}\n```\n",
+    ]
+    for family, (heading, common) in FAMILIES.items():
+        parts += [f"## {heading}\n", common + "\n"]
+        parts += [write_measure(declaration) for declaration in declared if declaration.family == family]
+    return "\n".join(parts)
+
+
+def write_measure(declaration: Declaration) -> str:
+    """Return the section of one measure: what it is, then its facts and a value."""
+    name, value, data = find_example(declaration)
+    low, high = declaration.bounds
+    facts = {
+        "Written": f"`{declaration.usage}`",
+        "Better": {"up": "higher", "down": "lower", None: "neither"}[declaration.better],
+        "Values": f"{low} to {high}" if high else f"{low} or more",
+        "Parameters": ", ".join(f"`{parameter}`" for parameter in declaration.parameters),
+        "Source": declaration.source,
+        "Note": declaration.remark,
+        "Example": f"`gg.evaluate({data}, '{name}')` gives {value:.4f}",
+    }
+    lines = [f"- {key}: {text if '`' in text else escape(text)}" for key, text in facts.items() if text]
+    return (
+        f"### {declaration.name}\n\n{declaration.title}: {escape(declaration.definition)}.\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def find_example(declaration: Declaration) -> tuple[str, float, str]:
+    """Return a measure with its parameters, its value in the example of the page, and the names of qrels and run there."""
+    if declaration.is_over_ledger:
+        name = declaration.name if declaration.cutoff == "none" else f"{declaration.name}@2"
+    else:
+        measure = declaration.measure
+        at = {str(measure.AT_PARAM): AT[str(measure.AT_PARAM)]} if "@" in declaration.usage else {}
+        is_whole = declaration.takes(read_parameters(measure) | at)
+        name = declaration.name + ("" if is_whole else "(rel=1)") + "".join(f"@{value}" for value in at.values())
+    names: dict[str, object] = {}
+    exec((ITERATIONS + RANKING).replace(">>> ", "").replace("... ", ""), names)
+    data = "qrels, agent" if declaration.is_over_ledger else "grades, ranking"
+    scores: gg.Scores = eval(f"gg.evaluate({data}, '{name}')", names)
+    return name, scores[name], data
+
+
+def escape(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return text.replace("*", "\\*").replace("<", "\\<").replace("[", "\\[")
+
+
+def write_commands() -> str:
+    """Return the page of all commands: what each prints with --help."""
+    parts = [
+        "# Command line\n",
+        NOTE,
+        "[Commands](../command_line.md) says how they work together.\n",
+    ]
+    for name, command in [("", program), *program.commands.items()]:
+        shown = CliRunner().invoke(
+            command, ["--help"], prog_name=f"goodgain {name}".strip(), terminal_width=100, parent=None
+        )  # fmt: skip
+        parts.append(f"## goodgain {name}".rstrip() + f"\n\n```text\n{shown.output.rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def write_python() -> str:
+    """Return the page of public functions and classes; Sphinx fills in their docstrings."""
+    public = [(name, getattr(gg, name)) for name in gg.__all__ if name not in MEASURES and name != "__version__"]
+    folders: dict[str, list[str]] = {}
+    for name, value in public:
+        if inspect.isclass(value) or inspect.isfunction(value):
+            folders.setdefault(".".join(value.__module__.split(".")[:2]), []).append(name)
+    parts = [
+        "# Python\n",
+        NOTE,
+        "`help(goodgain.evaluate)` prints the same texts. [All measures](measures.md) are listed apart.\n",
+    ]
+    for folder, names in folders.items():
+        parts.append(f"## {folder.rpartition('.')[2].capitalize()}\n\n{read_title(folder)}.\n")
+        parts += [f"```{{eval-rst}}\n.. auto{find_kind(name)}:: goodgain.{name}\n```\n" for name in names]
+    for module in ("goodgain.hosts.ranx", "goodgain.hosts.pytrec_eval", "goodgain.reporting.plots"):
+        parts.append(f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n```\n")
+    return "\n".join(parts)
+
+
+def read_title(module: str) -> str:
+    """Return the first sentence of a module's docstring."""
+    said = inspect.getdoc(importlib.import_module(module)) or module
+    return said.splitlines()[0].rstrip(".")
+
+
+def find_kind(name: str) -> str:
+    """Return the Sphinx word for what a public name is."""
+    value = getattr(gg, name)
+    if not inspect.isclass(value):
+        return "function"
+    return "exception" if issubclass(value, Exception) else "class"
+
+
+def write_pages() -> Iterator[tuple[str, str]]:
+    """Yield the file and the text of each page."""
+    yield "measures.md", write_measures()
+    yield "command_line.md", write_commands()
+    yield "python.md", write_python()
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for file, text in write_pages():
+        (FOLDER / file).write_text(text, encoding="utf-8")
