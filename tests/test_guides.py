@@ -18,7 +18,7 @@ GUIDES = {
     "comparing": 4,
     "curves": 4,
     "dedup": 3,
-    "judging": 8,
+    "judging": 6,
     "pictures": 7,
     "pooling": 2,
     "same_pages": 3,

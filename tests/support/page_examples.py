@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ _GOODGAIN = f'goodgain() {{ {sys.executable} -m goodgain "$@"; }}; '
 
 def copy_checkout(folder: Path) -> Path:
     """Copy what the examples read into a folder where they can write."""
-    for name in ("qrels_examples", "docs"):
+    for name in ("qrels_examples", "docs", "tests/traces/fixtures"):
         shutil.copytree(ROOT / name, folder / name)
     return folder
 
@@ -38,14 +39,15 @@ def printed_now(page: str, checkout: Path) -> str:
     def run(block: re.Match[str]) -> str:
         kind, text = block.groups()
         if kind == "console":
-            text = "".join(_run_command(line, checkout) for line in re.findall(r"^\$ goodgain .*\n", text, re.M))
+            text = "".join(_run_command(line, checkout) for line in re.findall(r"^\$ (?!echo).*\n", text, re.M))
         elif kind == "sh":
             for line in re.findall(r"^goodgain .*\n", text, re.M):
+                if line.startswith("goodgain example "):  # the copy has them already, as a checkout does
+                    shutil.rmtree(checkout / "qrels_examples")
                 _run_command(line, checkout, must_succeed=True)
-        else:
-            with contextlib.chdir(checkout), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                text = _run_python(text, kind, names)
+        elif "pyspark" not in text:  # tests/evaluation/test_spark.py runs that example
+            with contextlib.chdir(checkout):
+                text = run_python(text, kind, names)
         return f"```{kind}\n{text}```\n"
 
     return BLOCK.sub(run, page)
@@ -61,14 +63,21 @@ def _run_command(line: str, checkout: Path, *, must_succeed: bool = False) -> st
     return line + printed + (f"$ echo $?\n{done.returncode}\n" if done.returncode else "")
 
 
-def _run_python(text: str, kind: str, names: dict[str, Any]) -> str:
-    if kind == "python":
-        exec(text, names)  # the pages are ours
-        return text
+def run_python(text: str, kind: str, names: dict[str, Any]) -> str:
+    """Run a block of Python without notices; one of `pycon` comes back with what it prints."""
     out = io.StringIO()
-    for statement in _STATEMENT.findall(text):
-        out.write(statement)
-        source = "".join(line[4:] for line in statement.splitlines(keepends=True))
-        with contextlib.redirect_stdout(out):
-            exec(compile(source, "<page>", "single"), names)
-    return out.getvalue()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out):
+        warnings.simplefilter("ignore")
+        if kind == "python":
+            exec(text, names)  # the pages are ours
+            return text
+        for statement in _STATEMENT.findall(text):
+            out.write(statement)
+            source = "".join(line[4:] for line in statement.splitlines(keepends=True))
+            try:
+                exec(compile(source, "<page>", "single"), names)
+            except Exception as error:
+                out.write(
+                    "Traceback (most recent call last):\n  ...\n" + "".join(traceback.format_exception_only(error))
+                )
+    return re.sub(r" +$", "", out.getvalue(), flags=re.MULTILINE)
