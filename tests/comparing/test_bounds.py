@@ -309,6 +309,6 @@ def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:
     assert "| equal, can turn |" in text
     assert "| no bounds | unclear |" in text
     assert "0.5000 \\[0.5000, 1.0000\\]" in text
-    assert "Unjudged: the least and the most" in text
+    assert "Unjudged: the range of a mean" in text
     assert json.loads(found.to_text("json"))["pairs"][0]["can_turn"] is False
     assert found.to_text("csv").splitlines()[0].endswith("least,most,can_turn")

@@ -247,7 +247,7 @@ def test_a_query_that_a_run_lacks_counts_as_never_searched_and_is_reported() -> 
     assert row(found, "CG@3")["queries"] == 20 and row(found, "CG@3")["losses"] == 1
     assert found.systems.select("absent_from_run", "without_judgments").rows() == [(0, 1), (1, 0)]
     told = " ".join(found.notes)
-    assert "1 query never searched in short: q000 (counted as found nothing)." in told
+    assert "1 query never searched in short: q000 (counted as having no results)." in told
     assert "Queries without judgments are left out: wordy 1." in told
     assert "short counts as better on SRR@3 in 1 query only because it never searched" in told
 
@@ -260,7 +260,7 @@ def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported
     length = ir_measures.define_byquery(partial, name="Length")
     found = quietly(labels, runs, [length, "CG@1"])
     assert row(found, "Length")["queries"] == 19 and row(found, "CG@1")["queries"] == 20
-    assert "Length leaves out 1 query, where some system has no value." in found.notes
+    assert "Length leaves out 1 query for which a system has no value." in found.notes
 
 
 def test_a_measure_without_any_value_has_nulls_and_no_verdict() -> None:
@@ -366,7 +366,7 @@ def test_systems_that_share_less_than_half_the_judged_queries_of_the_smaller_one
     texts = [str(one.message) for one in caught if "share" in str(one.message)]
     assert len(texts) == told
     if told:
-        assert f"old and new share {shared} of 8 judged queries. A query that a run lacks" in texts[0]
+        assert f"old and new share {shared} of 8 judged queries. Check that both use the same query ids" in texts[0]
 
 
 def test_a_system_without_any_query_is_no_error_and_a_subset_no_notice() -> None:

@@ -108,7 +108,7 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
     [
         ({"a": {"q": {"a": 1.0}}}, "nDCG@10", {}, "a curve shows ours only"),
         ({"a": {"q": {"a": 1.0}}}, "CG@3", {}, "write it without @"),
-        ({"a": {"q": {"a": 1.0}}}, "IterationsForAllGoodResults", {}, "has no value at each"),
+        ({"a": {"q": {"a": 1.0}}}, "IterationsForAllGoodResults", {}, "has no value per iteration"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 0}, "upto=0"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 1_001}, "from 1 to 1,000"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": True}, "upto=True"),

@@ -278,7 +278,7 @@ CURVE = gg.curve(QRELS, REDUNDANCY, "CG SRE", resamples=0)
         (lambda: plots.per_query(CURVE), "DataFrame is not a comparison"),  # type: ignore[arg-type]
         (
             lambda: plots.per_query(gg.compare(QRELS, REDUNDANCY, "SRR@3"), system="lean"),
-            "no pair is meant; give one of: system='repeating', against='lean'",
+            "no pair matches; give one of: system='repeating', against='lean'",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Compares systems: takes their scores query by query to differences, tests, tables and a gate."""
+"""Compares systems query by query: differences, tests, tables, and requirements for continuous integration."""
 
 from goodgain.comparing.comparison import Comparison, compare
 

@@ -1,4 +1,4 @@
-"""Compares systems on measures whose better direction is known: means, differences, tests, and the cost of each system."""
+"""Compares systems: means, differences, tests, and the cost of each system."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ class Comparison(Findings):
     Attributes:
         systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
             (judged share of unique results; null without results).
-        coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall and
-            of those that each iteration found first; null where there are none.
-        means: measure, better (`up`, `down`, null), system, mean, queries.
-        pairs: one row a measure and pair: measure, better, system, against, queries, mean, mean_against, difference
+        coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall
+            and of those that each iteration found first; null if it found none.
+        means: measure, better (`up`, `down`, null), system, mean, queries. With `bounds` also least, most.
+        pairs: one row per measure and pair: measure, better, system, against, queries, mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
             p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
-            more_results (per query, system minus against). The verdict on system is `better` or `worse` (by direction)
-            where the difference is significant, `unclear` where it is not, `equal` where all differences are zero, null
-            where there is no query. A measure without a better direction has no verdict, wins, ties and losses. A p that
-            does not exist is null.
-            With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged results
-            give the difference the opposite sign, or any sign where it is 0; null for a measure without bounds. `means` has
-            least and most then, too.
-        values: query_id, measure, system, value: the values that were tested.
-        baseline: the system that all others are compared with; None where all pairs are compared.
+            more_results (per query, system minus against). A p that does not exist is null.
+            The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
+            It is `equal` if all differences are zero, and null without queries. A measure without a better direction has
+            no verdict, wins, ties and losses.
+            With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged
+            documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
+            bounds.
+        values: query_id, measure, system, value: the tested values.
+        baseline: the system that all others are compared with; None if all pairs are compared.
         notes: the caveats of this comparison, a sentence each.
-        signature: the versions and settings that the numbers were made with.
+        signature: the versions and settings behind the numbers.
     """
 
     def to_text(
@@ -64,12 +64,14 @@ class Comparison(Findings):
     ) -> str:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
-        The table of means has a row for each measure, or with `rows="systems"` one for each system. With `spreadsheet`,
-        texts in CSV that a spreadsheet would take for formulas begin with an apostrophe. Places are decimals, 100 at most; -1
-        for full precision.
+        Args:
+            form: one of the four.
+            places: the number of decimals, at most 100; -1 for full precision.
+            rows: the rows of the table of means: `measures` or `systems`.
+            spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
 
         Raises:
-            InputError: the form, or what the rows are, is unknown, or the places are out of their range.
+            InputError: form, places or rows has an unknown value.
         """
         return write_comparison(self, form, Layout(places, rows, spreadsheet))
 
@@ -113,31 +115,31 @@ def compare(
     Args:
         qrels: what `read_qrels` takes.
         systems: name -> what `read_run` takes; two or more.
-        measures: names, measure objects or both. Each knows which way is better (`goodgain measures` shows it); one that
-            only a provider of ir_measures knows is better when higher.
-        rel: the smallest good label, for measures of ours that name none; None leaves it at 2.
-        baseline: the system that all others are compared with; None compares all pairs, a later system with an earlier.
-        against: `previous` compares each system with the one before it alone, as the stages of a pipeline are; Holm's
-            correction is then over these pairs.
-        iterations: compare ours named without @ at each fixed iteration 1..iterations too, beside a query's own last.
+        measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
+            that only a provider of ir_measures knows, higher is better.
+        rel: the smallest good label, for measures of ours that name none; None is 2.
+        baseline: the system to compare all others with; None compares all pairs, a later system with an earlier one.
+        against: `previous` compares each system only with the one before it, for the stages of a pipeline. Holm's
+            method then corrects over these pairs only.
+        iterations: also compare measures of ours without @ at each fixed iteration 1..iterations.
         seed: the seed of the randomisation test and the bootstrap; the same seed gives the same numbers.
-        resamples: number of sign flips in the test, and of bootstrap samples; 1,000,000 at most.
-        alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most this; 1 - alpha
-            is the level of the interval.
-        order: how classic measures get one ranking: `seen`, `interleaved` or `last`.
+        resamples: number of resamples of the test and of the bootstrap; at most 1,000,000.
+        alpha: a difference is significant if the Holm-corrected p of the randomisation test is at most alpha. The level
+            of the interval is 1 - alpha.
+        order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures for the classic measures.
-        bounds: also give the least and the most that means and differences could be with other labels for the results
-            that have none, from 0 to the largest label of the qrels, each document one label for all systems. For
-            measures that are computed here and only rise with a label. Runs are read into memory.
+        bounds: also return the range of means and differences once unjudged documents are labelled, each from 0 to the
+            largest label of the qrels and alike for all systems. Measures that a provider computes, or that can fall
+            when a label rises, have no bounds. Runs are read into memory.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
-        A `Comparison`. It has all queries of the qrels; a query that a run lacks counts as one without any search (N = 0).
-        A measure leaves out the queries for which some system has no value. Means are over queries, for every measure.
+        A `Comparison` on all queries of the qrels. A query that a run lacks counts as one without a search (N = 0).
+        A measure leaves out queries for which a system has no value. Every mean is over queries.
 
     Raises:
-        InputError: fewer than two systems, an unknown baseline, a baseline beside `against`, input that cannot be read,
-            or two systems that share no judged query.
+        InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input, or
+            two systems that share no judged query.
         MeasureError: a measure is unknown, or cannot be computed from this input.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
@@ -163,7 +165,7 @@ def compare(
     few_shared = describe_shared_queries(queries)
     values = _build_matrices(scores, needed)
     better = {str(measure): find_direction(measure) for measure in asked}
-    complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}  # queries for which all have a value
+    complete = {name: np.isfinite(values[name]).all(axis=0) for name in better}
     matched = {name: np.ascontiguousarray(values[name][:, complete[name]]) for name in better}
     about = _tabulate_systems(scores, values)
     means = _tabulate_means(matched, better, names)
@@ -194,7 +196,7 @@ def _score_systems(
     columns: Columns | None,
     options: dict[str, Any],
 ) -> tuple[dict[str, Scores], dict[str, Reach]]:
-    """Return the scores of each system and, with bounds, what its unjudged results could add; options as in `score_run`."""
+    """Return the scores of each system and, with bounds, its `Reach`; options as in `score_run`."""
     scores: dict[str, Scores] = {}
     reaches: dict[str, Reach] = {}
     with NoticesOfSystems() as notices:
@@ -208,11 +210,11 @@ def _score_systems(
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
-    """Return the pairs (system, against) that are compared, by position."""
+    """Return the pairs (system, against) to compare, by position."""
     if baseline is not None and baseline not in names:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
     if against not in (None, "previous"):
-        raise InputError(f"against={against!r}: give 'previous', or name one system for all others with baseline=")
+        raise InputError(f"against={against!r}: give 'previous', or name a baseline for all systems with baseline=")
     if against is not None and baseline is not None:
         raise InputError(
             f"against='previous' and baseline={baseline!r} name two systems to compare with; give one of them"
@@ -226,7 +228,7 @@ def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -
 
 
 def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | None) -> list[ir_measures.Measure]:
-    """Return the measures, with ours that lack an @ put in at iterations 1..last too, before the measure itself."""
+    """Return the measures; before each of ours without @, insert it at iterations 1..last."""
     if last is None:
         return list(measures)
     if check_whole_number("iterations", last, 1) > _MOST_ITERATIONS:
@@ -242,9 +244,9 @@ def _add_fixed_iterations(measures: Iterable[ir_measures.Measure], last: int | N
 
 
 def _build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures.Measure]) -> dict[str, Matrix]:
-    """Return measure -> matrix: a row for each system, a column for each query that any system has a value for.
+    """Return measure -> matrix: a row per system, a column per query for which any system has a value.
 
-    A cell is NaN where the system has no value.
+    A missing value is NaN.
     """
     columns = [str(k) for k in range(len(scores))]
     numbered = zip(columns, scores.values(), strict=True)
@@ -259,7 +261,7 @@ def _build_matrices(scores: Mapping[str, Scores], measures: Iterable[ir_measures
 
 
 def _tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    """Return a row for each system: its queries, its cost, and the judged share of its results."""
+    """Return a row per system: its queries, its cost, and the judged share of its results."""
     signed = [of.signature for of in scores.values()]
     results = average_rows(full[str(NumResults)])
     counts = ("queries", "absent_from_run", "without_judgments")
@@ -276,12 +278,11 @@ def _tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) 
 
 
 def _stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return the frames of all systems as one, with the name of each in its first column."""
+    """Concatenate the frames of all systems, with the name of the system in the first column."""
     return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
 
 
 def _tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
-    """Return a row for each measure and system."""
     rows = [
         (measure, better[measure], system, mean, of.shape[1])
         for measure, of in matched.items()
@@ -292,7 +293,7 @@ def _tabulate_means(matched: Mapping[str, Matrix], better: Mapping[str, str | No
 
 
 def _add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs with low_coverage, and the difference in cost (more_iterations, more_results)."""
+    """Add to the pairs low_coverage and the difference in cost (more_iterations, more_results)."""
     names = systems.get_column("system")
     unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
     iterations, results = (systems.get_column(name) for name in ("iterations", "results"))

@@ -1,4 +1,4 @@
-"""The notes of a comparison: sentences that warn where its numbers can mislead, for these systems on these queries."""
+"""The notes of a comparison: warnings where its numbers can mislead."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.comparing.statistical_tests import Matrix
+from goodgain.comparing.table_cells import count_queries
 from goodgain.counting.coverage import LOW_COVERAGE, LOW_SHARE, SharedQueries, list_examples, share_of_smaller
 from goodgain.errors import InputError
 from goodgain.measures.declaration import GoodGainMeasure
@@ -22,10 +23,10 @@ _EXAMPLES = 3
 
 
 def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
-    """Return a sentence for pairs of systems that share less than half the judged queries of the smaller one.
+    """Return a sentence on the pairs of systems that share less than half the judged queries of the smaller one.
 
     Raises:
-        InputError: two systems that both have queries share no judged one.
+        InputError: two systems have queries, and share no judged one.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
@@ -36,7 +37,7 @@ def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
             shown, other_shown = (", ".join(map(repr, list_examples(query_ids))) for query_ids in found)
             raise InputError(
                 f"{name} and {other_name} share no judged query: {name} has {shown}, {other_name} has {other_shown}. Give both "
-                "the same query ids (goodgain convert does it for logs of several systems), or leave one out."
+                "the same query ids (goodgain convert does so if it converts all logs in one call), or leave one out."
             )
         if share_of_smaller(both, len(judged), len(other_judged)) < LOW_SHARE:
             few.append(
@@ -46,13 +47,13 @@ def describe_shared_queries(systems: Mapping[str, SharedQueries]) -> str | None:
         return None
     more = f", and {len(few) - _EXAMPLES:,} more pairs do" if len(few) > _EXAMPLES else ""
     return (
-        f"{'; '.join(few[:_EXAMPLES])}{more}. A query that a run lacks counts as one that never searched: check that both "
-        "name queries alike."
+        f"{'; '.join(few[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
+        "lacks counts as one without a search."
     )
 
 
 class Note(NamedTuple):
-    """A sentence, and whether it changes nobody's mind about the numbers."""
+    """A sentence; a minor one does not change what the numbers mean."""
 
     text: str
     minor: bool = False
@@ -64,20 +65,20 @@ def list_notes(
     systems: pl.DataFrame,
     queries: Mapping[str, SharedQueries],
 ) -> Iterator[Note]:
-    """Yield the notes on a comparison; `values` has the values of each measure and NumIter, by name."""
+    """Yield the notes on a comparison; `values` maps the name of each measure, and NumIter, to its values."""
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names, iterations = systems.get_column("system").to_list(), values[str(NumIter)]
     yield from _describe_missing_queries(systems, queries)
     for name in map(str, measures):
         if left_out := int((~np.isfinite(values[name])).any(axis=0).sum()):
-            yield Note(f"{name} leaves out {_format_queries(left_out)}, where some system has no value.", minor=True)
+            yield Note(f"{name} leaves out {count_queries(left_out)} for which a system has no value.", minor=True)
     yield from _describe_low_coverage(systems)
     yield from _describe_ends(ours, iterations, names)
     yield from _describe_idle_systems(measures, values, names)
     for measure in ours:
         if measure.params.get("pool") == "retrieved":
             yield Note(
-                f"{measure} is not comparable between systems: each is held to the good documents it found itself."
+                f"{measure} is not comparable between systems: its ideal is only the good documents that the system found."
             )
 
 
@@ -85,8 +86,7 @@ def _describe_missing_queries(systems: pl.DataFrame, queries: Mapping[str, Share
     for name, of in queries.items():
         if idle := len(of.only_judged):
             shown = ", ".join(list_examples(of.only_judged)) + ", ..." * (idle > _EXAMPLES)
-            counted = f"{_format_queries(idle)} never searched in {name}: {shown}"
-            yield Note(f"{counted} (counted as found nothing).")
+            yield Note(f"{count_queries(idle)} never searched in {name}: {shown} (counted as having no results).")
     if unknown := _list_systems(systems.get_column("system"), systems.get_column("without_judgments")):
         yield Note(f"Queries without judgments are left out: {unknown}.")
 
@@ -96,19 +96,19 @@ def _describe_low_coverage(systems: pl.DataFrame) -> Iterator[Note]:
     if low:
         shares = ", ".join(f"{name} {share:.2f}" for name, share in low)
         yield Note(
-            f"low coverage (†): under {LOW_COVERAGE} of the unique results have a label ({shares}). The others count as not "
-            "relevant: judge more of them (goodgain pool), or see how much they could change (bounds=True)."
+            f"low coverage (†): under {LOW_COVERAGE} of the unique results have a label ({shares}); the others count as not "
+            "relevant. Judge more of them (goodgain pool), or see their possible effect with bounds=True."
         )
 
 
 def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: Sequence[str]) -> Iterator[Note]:
-    """Warn where systems stop at different iterations: of values at the own last one, and of those after the end."""
+    """Warn where systems stop at different iterations: of values at the last iteration, and of values after it."""
     at_own_end = [str(m) for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
     differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
     if at_own_end and differing:
         fixed = {m.NAME for m in ours if m.cutoff is not None}
         yield Note(
-            f"{', '.join(at_own_end)}: the systems stop at different iterations in {_format_queries(differing)}. Rates then "
+            f"{', '.join(at_own_end)}: the systems stop at different iterations in {count_queries(differing)}. Rates then "
             "favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or iterations=.",
             minor=all(m.NAME in fixed for m in ours if m.cutoff is None and m.declaration.cutoff != "none"),
         )
@@ -116,32 +116,28 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
     stopped = ((iterations < longest) & (iterations > 0)).sum(axis=1)
     if stopped.any():
         early = ", ".join(
-            f"{name} in {_format_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
+            f"{name} in {count_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
         )
         yield Note(
-            f"Some stopped before the compared iteration: {early}. Their SRE and SRR stay as they were at the end."
+            f"Some stopped before the compared iteration: {early}. Their SRE and SRR keep the value of their last iteration."
         )
 
 
 def _describe_idle_systems(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[Note]:
-    """Warn of measures, better when lower, on which a system is better because it never searched."""
+    """Warn where a system is better on a measure to minimise only because it never searched."""
     lower = {str(measure): values[str(measure)] for measure in measures if find_direction(measure) == "down"}
     for k, name in enumerate(names):
         idle = values[str(NumIter)][k] == 0
         won = [measure for measure, of in lower.items() if (of[k] < of.max(axis=0))[idle].any()]
         if won:
             yield Note(
-                f"{name} counts as better on {', '.join(won)} in {_format_queries(int(idle.sum()))} only because it never "
+                f"{name} counts as better on {', '.join(won)} in {count_queries(int(idle.sum()))} only because it never "
                 "searched there."
             )
 
 
-def _format_queries(number: int) -> str:
-    return f"{number:,} quer{'y' if number == 1 else 'ies'}"
-
-
 def _list_systems(names: Iterable[str], numbers: Iterable[int]) -> str:
-    """Return the systems with their numbers of queries as text, without those whose number is 0."""
+    """Return as text the systems with their numbers of queries; leaves out a system with 0."""
     return ", ".join(f"{name} {number:,}" for name, number in zip(names, numbers, strict=True) if number)

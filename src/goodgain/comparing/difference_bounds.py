@@ -1,4 +1,4 @@
-"""How far results without a judgment could move the difference of two systems, and whether its sign could turn."""
+"""Bounds on the difference of two systems: how far labels of the unjudged results could move it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reach(NamedTuple):
 
     Attributes:
         values: query_id, measure, value, least, most.
-        added: name of a measure with bounds -> query_id, doc_id, added: what each unjudged result would add alone.
+        added: name of a measure with bounds -> query_id, doc_id, added: what each unjudged result alone could add.
     """
 
     values: pl.DataFrame
@@ -31,7 +31,10 @@ class Reach(NamedTuple):
 def find_reach(
     scores: Scores, qrels: Qrels, run: Run | RunFile, measures: Sequence[ir_measures.Measure], *, order: str
 ) -> Reach:
-    """Return what the unjudged results of a system, scored with bounds, could add; a large run is read into memory."""
+    """Return what the unjudged results of a system could add. Reads a large run into memory.
+
+    `scores` must have been computed with bounds.
+    """
     bounded = [measure for measure in measures if scores.bounds[str(measure)] is not None]
     if isinstance(run, RunFile):
         rows = [block.run.rows for block in partition_by_query(run)]
@@ -41,7 +44,7 @@ def find_reach(
 
 
 def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl.DataFrame:
-    """Return the means of a comparison with least and most: null for a measure without bounds."""
+    """Add the columns least and most to the means of a comparison; null for a measure without bounds."""
     averages = [
         of.values.filter(pl.col("most").is_not_null())
         .group_by("measure")
@@ -55,11 +58,11 @@ def add_bounds_of_means(means: pl.DataFrame, reaches: Mapping[str, Reach]) -> pl
 def add_bounds(
     pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], reaches: Mapping[str, Reach]
 ) -> pl.DataFrame:
-    """Return the pairs of a comparison with least, most and can_turn: null for a measure without bounds.
+    """Add the columns least, most and can_turn to the pairs of a comparison; null for a measure without bounds.
 
-    The unjudged results of both systems may have any labels from 0 to the largest one of the qrels, each document one label
-    for both systems. `least` and `most` are the smallest and the largest difference that such labels give; `can_turn` tells
-    whether some of them give it the opposite sign, or any sign where the difference is 0.
+    Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels. `least` and `most` are
+    the smallest and the largest difference over all such labels. `can_turn` is true if some labels reverse the sign of the
+    difference, or give a difference of 0 a sign.
     """
     rules = {str(measure): find_rule(measure) for measure in measures}
     rows: list[tuple[float | None, float | None]] = []
@@ -71,15 +74,13 @@ def add_bounds(
             rows.append(_average_bounds(measure, system, against, is_sum=rules[measure] == "sum"))
     bounds = pl.DataFrame(rows, schema={"least": pl.Float64, "most": pl.Float64}, orient="row")
     difference, least, most = pl.col("difference"), pl.col("least"), pl.col("most")
-    noise = RESIDUE * pl.max_horizontal(
-        least.abs(), most.abs(), difference.abs()
-    )  # what is left of rounding has no sign
+    noise = RESIDUE * pl.max_horizontal(least.abs(), most.abs(), difference.abs())  # rounding errors have no sign
     can_turn = ((difference <= noise) & (most > noise)) | ((difference >= -noise) & (least < -noise))
     return pairs.hstack(bounds).with_columns(can_turn=can_turn)
 
 
 def _average_bounds(measure: str, system: Reach, against: Reach, *, is_sum: bool) -> tuple[float, float]:
-    """Return the least and the most mean of the differences: queries share no document, so each has its own extremes."""
+    """Return the least and the most mean difference: queries share no labels, so each query has its own extremes."""
     first, second = (reach.values.filter(measure=measure).select("query_id", "value") for reach in (system, against))
     queries = first.join(second, on="query_id", suffix="_other")
     documents = (
@@ -93,10 +94,10 @@ def _average_bounds(measure: str, system: Reach, against: Reach, *, is_sum: bool
 
 
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return least and most of each query, where values are sums over documents.
+    """Return least and most of each query for a measure that sums over documents.
 
-    A document adds to the difference what it adds to the one value less what it adds to the other, both by the same label:
-    the most is reached with the largest label for those that add more to the first system, and 0 for the others.
+    `most` gives the largest label to the documents that add more to the first system, and 0 to the others; `least` does
+    the opposite.
     """
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(
@@ -108,10 +109,10 @@ def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataF
 
 
 def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return least and most of each query, where values are those of the best document.
+    """Return least and most of each query for a measure whose value is that of the best document.
 
-    One document decides each value. So the extremes are reached with the largest label for one unjudged document, or none:
-    for the most, with any others beside it the first value would be no higher and the second no lower.
+    One document decides each value. So at most one unjudged document needs the largest label to reach an extreme: a second
+    one could not raise the first value further, nor lower the second.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

@@ -1,4 +1,4 @@
-"""Tests pairs of systems on paired values: a row for each measure and pair, with its p-values and verdict."""
+"""Tests pairs of systems on paired values: one row per measure and pair, with p-values and verdict."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from goodgain.comparing.statistical_tests import (
     subtract_without_residue,
 )
 
-#: Rows of differences that are tested in one matrix product: large products are faster, and need more memory. The pairs of
-#: one measure are never divided.
+#: Rows of differences tested in one matrix product: more rows are faster, and need more memory. The pairs of one measure
+#: stay together.
 _ROWS = 1_000
 
 Pairs = Sequence[tuple[int, int]]
@@ -38,8 +38,8 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair on every measure: return the columns of `Comparison.pairs` from measure to significant.
 
-    `values` has a row for each system, a column for each query for which all have a value. Holm's correction is over the
-    pairs of one measure.
+    `values` has a row per system, and a column per query for which all systems have a value. Holm's method corrects over
+    the pairs of one measure.
     """
     first = pl.Series("system", [systems[system] for system, _ in pairs])
     second = pl.Series("against", [systems[against] for _, against in pairs])
@@ -52,7 +52,7 @@ def compare_pairs(
 
 
 def _group_measures(values: Mapping[str, Matrix], pairs: int) -> Iterator[list[str]]:
-    """Yield groups of measures that are tested together: with equally many queries, and few enough."""
+    """Yield groups of measures to test together: their number of queries is equal, and `_ROWS` limits their size."""
     by_queries: dict[int, list[str]] = {}
     for name, of in values.items():
         by_queries.setdefault(of.shape[1], []).append(name)
@@ -63,9 +63,9 @@ def _group_measures(values: Mapping[str, Matrix], pairs: int) -> Iterator[list[s
 
 
 def _run_tests(values: Sequence[Matrix], pairs: Pairs, settings: Settings) -> Iterator[pl.DataFrame]:
-    """Yield a row for each pair of every measure: queries, means, difference, interval, p-values, effect, and signs.
+    """Yield a frame per measure with a row per pair: queries, means, difference, interval, p-values, effect, signs.
 
-    `above` and `below` count the queries in which the system has the higher and the lower value.
+    `above` and `below` count the queries where the system has the higher and the lower value.
     """
     first, second = (list(side) for side in zip(*pairs, strict=True))
     stacked = np.concatenate([subtract_without_residue(of[first], of[second]) for of in values])
@@ -100,18 +100,18 @@ def _run_tests(values: Sequence[Matrix], pairs: Pairs, settings: Settings) -> It
 
 
 def average_rows(values: Matrix) -> list[float]:
-    """Return the mean of each row, by exact summation; NaN for a row without queries."""
+    """Return the mean of each row, by exact summation; NaN without queries."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
 
 def _average_differences(differences: Matrix) -> list[float]:
-    """Return the means of the differences, 0 where they cancel out but for rounding, as 0.3 - 0.2 and 0 - 0.1 do."""
+    """Return the means of the differences. Means at rounding level count as 0, as that of 0.3 - 0.2 and 0 - 0.1."""
     means = zip(average_rows(differences), average_rows(np.abs(differences)), strict=True)
     return [0.0 if abs(mean) <= RESIDUE * size else mean for mean, size in means]
 
 
 def _add_verdicts(rows: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """Put wins, ties, losses, verdict and significant in place of the signs; null where neither direction is better."""
+    """Replace the signs by wins, ties, losses, verdict and significant; null for a measure without a better direction."""
     queries, above, below = pl.col("queries"), pl.col("above"), pl.col("below")
     up, down = pl.col("better") == "up", pl.col("better") == "down"
     ties = pl.when(up | down).then(queries - above - below)

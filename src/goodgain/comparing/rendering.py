@@ -1,6 +1,6 @@
 """Writes a comparison as Markdown, LaTeX with booktabs, CSV, JSON, HTML for a notebook, and coloured tables for a terminal.
 
-All but CSV and JSON show the same two tables: the means, and the pairs with their tests.
+All forms except CSV and JSON show the same two tables: the means, and the pairs with their tests.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _write_markdown(comparison: Findings, layout: Layout) -> str:
 
 
 def write_grid(grid: Grid, form: str) -> str:
-    """Return one table without its title, as `markdown`, or as the tabular of `latex` (booktabs)."""
+    """Return one table without its title, as `markdown` or as a tabular of `latex` (booktabs)."""
     return f"{_write_markdown_table(grid)}\n" if form == "markdown" else f"{_BOOKTABS}\n{_write_tabular(grid)}\n"
 
 
@@ -58,7 +58,7 @@ def _write_markdown_table(grid: Grid) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Escape a text: names of systems and measures come from users, and must not become markup or a new line."""
+    """Escape a text: a user's name of a system must not become markup or a new line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
 
@@ -136,7 +136,7 @@ FORMS: dict[str, Callable[[Findings, Layout], str]] = {
 
 _WIDTH, _HEIGHT = 90, 12
 
-#: Verdict -> colour; the safe ones of Okabe and Ito.
+#: Verdict -> colour, safe for the colour-blind (Okabe and Ito).
 _HTML_COLOURS = {"better": "#0072B2", "worse": "#D55E00"}
 _GREY = "#8C8C8C"
 
@@ -158,7 +158,7 @@ def render_html(comparison: Findings) -> str:
 
 
 def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
-    """Yield an SVG for each pair: its difference and interval around zero; the pairs of a measure have one scale."""
+    """Yield an SVG for each pair: its difference and interval around zero. The pairs of a measure share one scale."""
     widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
     columns = ("difference", "low", "high", "verdict")
     for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():
@@ -177,12 +177,12 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
 
 _TERMINAL_COLOURS = {"better": "green", "worse": "red"}
 
-#: Columns of the pairs that a narrow terminal leaves out, in this order; every other form has them.
+#: Columns of the pairs that a narrow terminal leaves out, in this order.
 _DISPENSABLE = ("effect", "t-test", "randomisation", "Tukey", "more iterations", "interval")
 
 
 def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
-    """Yield the two tables for rich and the legend without the notes, which are printed as notices on stderr."""
+    """Yield the two tables for rich, and the legend without the notes: these appear as notices on stderr."""
     from rich.text import Text
 
     means, pairs = build_grids(comparison, layout)
@@ -198,11 +198,11 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
     for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
         yield Text(escape_controls(sentence))
     if left_out:
-        yield Text(f"Left out, as the terminal is narrow: {', '.join(left_out)}.")
+        yield Text(f"Left out because the terminal is narrow: {', '.join(left_out)}.")
 
 
 def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator[Any]:
-    """Yield one line a measure and pair for rich: difference, interval, wins, verdict; with bounds, both whole tables."""
+    """Yield for rich a row per measure and pair: difference, interval, wins, verdict. With bounds, yield the full tables."""
     from rich import box
     from rich.text import Text
 

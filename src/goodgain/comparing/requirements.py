@@ -1,4 +1,4 @@
-"""Checks lines that systems must hold, such as `SRR@3<=0.3` or `SRE@3>=baseline`: a gate for continuous integration."""
+"""Checks requirements such as `SRR@3<=0.3` or `SRE@3>=baseline`: a gate for continuous integration."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-#: Digits are listed, as Python reads 0_3 as 3, and digits of other scripts.
+#: `float` also takes 0_3 and the digits of other scripts; a bound may not have them.
 _FORM = re.compile(r"(?P<measure>[^<>]+)(?P<sign><=|>=|<|>)\s*(?P<bound>baseline|[-+.0-9eE]+)\s*")
 
-#: Values closer than this are equal, as means may differ by rounding.
+#: Means that differ by at most this are equal: rounding.
 _EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """One line that must hold.
+    """One requirement on the mean of a measure.
 
     Attributes:
-        text: the line as it was written.
+        text: the requirement as the user wrote it.
         measure: the measure whose mean over queries is tested.
         sign: one of <=, >=, <, >.
         bound: a number, or None for the baseline's mean.
@@ -48,13 +48,13 @@ class Outcome:
     """The outcome of one requirement for one system.
 
     Attributes:
-        requirement: the line.
+        requirement: the requirement.
         system: the name of the system.
-        value: its mean; None where no query has a value.
-        bound: the number that the mean was compared with; None where no query has a value.
-        holds: whether the line holds; False where there is no value.
-        p: the p-value of the difference from the bound, by the Holm-corrected randomisation test for a baseline, and by
-            the t-test for a number; None where it does not exist.
+        value: its mean; None if no query has a value.
+        bound: the number that the mean was compared with; None if no query has a value.
+        holds: whether the requirement holds; False without a value.
+        p: the p-value of the difference from the bound: by the Holm-corrected randomisation test for a baseline, by the
+            t-test for a number; None if it does not exist.
         significant: p <= alpha of the comparison.
         low_coverage: whether too few results are judged to trust a small difference.
     """
@@ -83,12 +83,12 @@ class Outcome:
 
 
 def parse_requirement(text: str, *, rel: float | None = None) -> Requirement:
-    """Return the requirement that a line such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline` means.
+    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline`.
 
-    `rel` is the threshold that the comparison is made with.
+    `rel` is the `rel` of the comparison.
 
     Raises:
-        InputError: the line has another form.
+        InputError: the text is not a requirement.
         MeasureError: the measure is unknown.
 
     >>> parse_requirement("SRE@3>=baseline")
@@ -105,14 +105,14 @@ def parse_requirement(text: str, *, rel: float | None = None) -> Requirement:
 
 
 def check_requirements(comparison: Comparison, requirements: Iterable[Requirement]) -> list[Outcome]:
-    """Check every line for every system but the baseline.
+    """Check every requirement for every system except the baseline.
 
     Args:
-        comparison: a comparison of all measures in the lines; with a baseline, if a line names one.
+        comparison: a comparison on all measures of the requirements; it has a baseline if a requirement names one.
         requirements: what `parse_requirement` returns.
 
     Raises:
-        InputError: a line names the baseline and the comparison has none, or a measure was not compared.
+        InputError: a requirement names the baseline and the comparison has none, or a measure was not compared.
     """
     systems = [name for name in comparison.systems.get_column("system") if name != comparison.baseline]
     return [outcome for line in requirements for outcome in _check_line(comparison, line, systems)]
@@ -148,7 +148,7 @@ def _holds(value: float | None, sign: str, bound: float | None) -> bool:
 
 
 def _test_against_number(comparison: Comparison, line: Requirement, system: str) -> float | None:
-    """Return p of a one-sample t-test of the values against the number, on queries for which all systems have a value."""
+    """Return p of a one-sample t-test against the number, over the queries for which all systems have a value."""
     of_measure = comparison.values.filter((pl.col("measure") == str(line.measure)) & pl.col("value").is_finite())
     everywhere = pl.col("system").n_unique().over("query_id") == comparison.systems.height
     values = of_measure.filter(everywhere).filter(system=system).get_column("value").to_numpy()
@@ -157,6 +157,6 @@ def _test_against_number(comparison: Comparison, line: Requirement, system: str)
 
 
 def forbids_improvement(line: Requirement) -> bool:
-    """Return whether a line asks a system not to be better than the baseline."""
+    """Return whether a requirement forbids a system to be better than the baseline."""
     better = find_direction(line.measure)
     return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

@@ -1,8 +1,7 @@
 """Statistical tests on paired values, and the check of their settings.
 
-The tests are pure functions over matrices, with a row for each pair of systems, a column for each query. Differences that
-are all zero have p = 1 by definition. A p that does not exist (one query; differences without any spread, for the t-test)
-is NaN.
+The tests are pure functions over matrices with a row per pair of systems and a column per query. If all differences are
+zero, p is 1 by definition. A p that does not exist (one query; for the t-test, differences without spread) is NaN.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from goodgain.errors import InputError, check_whole_number
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
-#: The largest difference, relative to the two values, that counts as rounding of a difference that is exactly zero.
+#: A difference at most this large, relative to the two values, is a rounding error and counts as zero.
 RESIDUE = 1e-12
 
-#: Cells of one block of random signs or resamples, of 8 bytes each: 32 MB.
+#: Cells of one block of random signs or resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
 
 #: Nodes of the two quadratures: within 1e-9 of SciPy up to 100 systems.
 _NODES = 128
 
-#: Probability that is left out at either end of the outer integral.
+#: Probability outside each end of the outer integral.
 _TAIL = 1e-16
 
-#: Limit of `resamples=`: more take very long, and change p only after its third decimal.
+#: Limit of `resamples=`: more take very long, and change p only beyond its third decimal.
 _MOST_RESAMPLES = 1_000_000
 
 
@@ -43,7 +42,7 @@ class Settings(NamedTuple):
 
 
 def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -> Settings:
-    """Return the settings of tests and bootstrap, with at least so many resamples; raise InputError for any out of range."""
+    """Return the settings of tests and bootstrap; raise InputError for one out of range. `least` is that of resamples."""
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError(f"alpha={alpha!r}: give a number between 0 and 1, such as 0.05")
     check_whole_number("seed", seed, 0)
@@ -52,10 +51,10 @@ def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -
 
 
 def subtract_without_residue(a: Matrix, b: Matrix) -> Matrix:
-    """Return a - b, and exactly 0 where the two are equal but for rounding.
+    """Return a - b; differences at rounding level become exactly 0.
 
-    Rounding leaves residues that often have one sign. The tests look at signs, so that two systems with equal values would
-    seem to differ significantly.
+    Rounding errors often share one sign. The tests look at signs, and would find a significant difference between two
+    systems with equal values.
     """
     difference = a - b
     difference[np.abs(difference) <= RESIDUE * np.maximum(np.abs(a), np.abs(b))] = 0.0
@@ -80,7 +79,7 @@ def run_t_test(differences: Matrix) -> Vector:
 
 
 def compute_effect_size(differences: Matrix) -> Vector:
-    """Return Cohen's d for paired values: mean of the differences / their standard deviation; 0 where all are zero.
+    """Return Cohen's d for paired values: mean of the differences / their standard deviation; 0 if all are zero.
 
     Source: Cohen, Statistical Power Analysis, d_z.
     """
@@ -98,8 +97,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
 
     Each resample changes the signs of the differences at random:
     p = (1 + resamples whose mean is at least as far from 0) / (1 + resamples).
-    Where there are no more than `resamples` ways to set the signs, all are tried and p is exact. All rows see the same
-    signs.
+    If there are at most `resamples` ways to set the signs, all are tried and p is exact. All rows share the same signs.
 
     Source: Smucker, Allan and Carterette, CIKM 2007.
 
@@ -108,7 +106,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
     """
     n = differences.shape[1]
     observed = np.abs(differences.sum(axis=1))
-    reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # a tie counts in spite of rounding
+    reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # rounding must not break a tie
     if n < 64 and 2**n <= resamples:
         all_bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
         exact: Vector = (np.abs((1.0 - 2.0 * all_bits) @ differences.T) >= reached).sum(axis=0) / 2**n
@@ -120,7 +118,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
 
 
 def _draw_signs(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Yield blocks of rows of +1 and -1, 64 signs from each random number."""
+    """Yield matrices of +1 and -1; one random number gives 64 signs."""
     random = np.random.default_rng(seed)
     words = -(-n // 64)
     for rows in _split_resamples(resamples, n):
@@ -135,7 +133,7 @@ def bootstrap_interval(
     """Return the bootstrap percentile interval of the mean over queries, for each row of differences.
 
     Returns:
-        The lower and the upper ends. All rows see the same draws.
+        The lower and the upper ends. All rows share the same draws.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13.
 
@@ -162,7 +160,7 @@ def _split_resamples(resamples: int, n: int) -> Iterator[int]:
 
 
 def correct_by_holm(p: Vector) -> Vector:
-    """Return the p-values of one family of tests after Holm's step-down correction; a NaN is not counted as a test.
+    """Correct the p-values of one family of tests by Holm's step-down method; NaN does not count as a test.
 
     >>> correct_by_holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
     [0.03, 0.06, 0.06]
@@ -179,15 +177,15 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
     """Return p of Tukey's honestly significant difference for pairs of rows, corrected for all pairs of systems.
 
     q = |mean_a - mean_b| / sqrt(MSE / n) has the studentised range distribution of S systems with (S - 1)(n - 1) degrees
-    of freedom. MSE is the residual of the two-way analysis of variance over systems and queries, as every system has the
-    same queries. For two systems the test is the paired t-test.
+    of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
+    is the paired t-test.
 
     Args:
-        values: a row for each system, a column for each query.
+        values: a row per system, a column per query.
         pairs: the rows to compare.
 
     Returns:
-        p for each pair: 1 where all differences are zero, NaN where q does not exist (one query, no spread).
+        p of each pair: 1 if all differences are zero, NaN if q does not exist (one query, no spread).
 
     Source: Carterette, TOIS 30(1), 2012.
 
@@ -209,10 +207,10 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vector:
     """Return P(Q > q) for the range of `systems` normal values over an independent standard deviation.
 
-    1 - int f(s) W(q s) ds, f the density of the standard deviation, k the systems,
+    1 - int f(s) W(q s) ds, where f is the density of the standard deviation, k the number of systems, and
     W(w) = k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz.
-    SciPy's own function integrates adaptively and takes 20 ms or more for each value, half the time of a comparison of ten
-    systems. Fixed Gauss-Legendre nodes take a fraction of that.
+    SciPy's function integrates adaptively and takes 20 ms or more per value: half the time of a comparison of ten systems.
+    Fixed Gauss-Legendre nodes are far faster.
     """
     from scipy.special import chdtri, gammaln, ndtr
 

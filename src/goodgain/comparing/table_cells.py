@@ -1,4 +1,4 @@
-"""The frames of a comparison, and the cells of its tables before they are written in any form: means, pairs, and the legend."""
+"""The tables of a comparison, independent of their output form: means, pairs, and the legend."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import polars as pl
 
 from goodgain.measures.declaration import ARROWS
 
-#: What the rows of a table of means can be.
+#: Choices for the rows of the table of means.
 ROWS = ("measures", "systems")
-#: The least and the greatest number of decimals; -1 is full precision.
+#: The smallest and the largest number of decimals; -1 is full precision.
 PLACES = (-1, 100)
 
 _ABSENT = "–"
@@ -41,7 +41,7 @@ class Findings:
 
 
 class Layout(NamedTuple):
-    """How tables are laid out: the number of decimals, which of `ROWS` the rows of the means are, if for a spreadsheet."""
+    """The layout of tables: the number of decimals, one of `ROWS`, and whether a spreadsheet will read them."""
 
     places: int = 4
     rows: str = "measures"
@@ -49,7 +49,7 @@ class Layout(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A text, whether it is the best of its row, and its verdict (`better`, `worse` ...) if it has one."""
+    """A text, whether it is the best of its row, and its verdict (`better`, `worse` ...) if any."""
 
     text: str
     best: bool = False
@@ -57,7 +57,7 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """One table: title, header, rows; the first `words` columns are words, the others are numbers."""
+    """One table; its first `words` columns hold words, the others numbers."""
 
     title: str
     header: list[str]
@@ -65,13 +65,12 @@ class Grid(NamedTuple):
     rows: list[list[Cell]]
 
     def drop_column(self, heading: str) -> Grid:
-        """Return the table without one column."""
         at = self.header.index(heading)
         rows = [row[:at] + row[at + 1 :] for row in self.rows]
         return self._replace(header=self.header[:at] + self.header[at + 1 :], rows=rows)
 
     def turn(self, heading: str) -> Grid:
-        """Return the table with its columns as rows, below a new first heading; it has one column of words."""
+        """Transpose a table with one column of words; `heading` becomes its first heading."""
         columns = zip(*self.rows, strict=True)
         names = next(columns)
         rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
@@ -87,7 +86,7 @@ def build_grids(comparison: Findings, layout: Layout) -> list[Grid]:
 
 
 def _build_means_grid(comparison: Findings, places: int, *, with_costs: bool = True) -> Grid:
-    """Return a row for each measure with the best mean marked, and below them the cost of each system."""
+    """Return a row per measure with the best mean marked, and below them the cost of each system."""
     rows: list[list[Cell]] = []
     bounded = "most" in comparison.means.columns
     queries = comparison.signature["queries"]
@@ -103,11 +102,11 @@ def _build_means_grid(comparison: Findings, places: int, *, with_costs: bool = T
         rows.append([Cell(_name_row(measure, better, of.item(0, "queries"), queries)), *cells])
     for name, title in _SPENT.items() if with_costs else ():
         rows.append([Cell(title), *(Cell(_format_number(value, 2)) for value in comparison.systems.get_column(name))])
-    return Grid(f"Means over {_count_queries(queries)}", ["measure", *comparison.systems.get_column("system")], 1, rows)
+    return Grid(f"Means over {count_queries(queries)}", ["measure", *comparison.systems.get_column("system")], 1, rows)
 
 
 def _find_best(means: list[float], better: str | None) -> set[float]:
-    """Return the means that are best but for rounding; none where all are equal, or neither direction is better."""
+    """Return the best means, up to rounding; none if all are equal, or the measure has no better direction."""
     if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
@@ -116,7 +115,7 @@ def _find_best(means: list[float], better: str | None) -> set[float]:
 
 
 def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
-    """Return a table with a row for each measure and pair, with the means of two systems in it, of more in one before it."""
+    """Return one table for two systems, with their means; for more systems a table of means and a table of pairs."""
     made, names = comparison.signature, comparison.systems.get_column("system").to_list()
     one_pair = len(names) == 2
     system, against = comparison.pairs.select("system", "against").row(0)
@@ -134,26 +133,26 @@ def build_brief_grids(comparison: Findings, layout: Layout) -> list[Grid]:
         ]
         rows.append([*map(Cell, cells), Cell(row["verdict"] or _ABSENT, verdict=row["verdict"] or "")])
     title = f"{system} against {against}, " if one_pair else "System minus against, "
-    pairs = Grid(f"{title}{_count_queries(made['queries'])}", header, 1 if one_pair else 3, rows)
+    pairs = Grid(f"{title}{count_queries(made['queries'])}", header, 1 if one_pair else 3, rows)
     if one_pair:
         return [pairs]
     means_grid = _build_means_grid(comparison, layout.places, with_costs=False)
     return [means_grid.turn("system") if layout.rows == "systems" else means_grid, pairs]
 
 
-#: Column of the pairs -> its heading in a table; Tukey's is shown where it exists.
+#: Column of the pairs -> its heading in a table.
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 
 
 def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
-    """Return a row for each measure and pair; significant differences and p-values under low coverage are marked."""
+    """Return a row per measure and pair; marks significant differences, and p-values under low coverage."""
     shown = _list_p_columns(comparison)
     header = ["measure", "system", "against", "difference", "interval", *(_P_VALUES[name] for name in shown)]
     bounded = "most" in comparison.pairs.columns
     header += ["effect", "wins/ties/losses", "more iterations", *(["unjudged"] if bounded else []), "verdict"]
     rows = []
     for row in comparison.pairs.iter_rows(named=True):
-        mark = " *" if row["significant"] else ""  # beside the number, as in papers: the verdict says it in a word
+        mark = " *" if row["significant"] else ""  # beside the number, as in papers
         cells = [
             _name_row(row["measure"], row["better"], row["queries"], comparison.signature["queries"]),
             row["system"],
@@ -172,6 +171,7 @@ def _build_pairs_grid(comparison: Findings, places: int) -> Grid:
 
 
 def _list_p_columns(comparison: Findings) -> list[str]:
+    """Return the columns of p-values to show: Tukey's only if it exists."""
     many = comparison.pairs.get_column("p_tukey").is_not_null().any()
     return [name for name in _P_VALUES if many or name != "p_tukey"]
 
@@ -181,10 +181,10 @@ def build_legend(comparison: Findings) -> list[str]:
     made = comparison.signature
     shown = [_P_VALUES[name] for name in _list_p_columns(comparison)]
     return [
-        f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values; Holm is that "
-        f"of the randomisation test, corrected over the pairs of a measure; * marks a significant difference, "
-        f"Holm <= {made['alpha']:g}: only there the verdict is better or worse. "
-        f"Effect is the mean of the differences over their standard deviation. "
+        f"Intervals: bootstrap, {100 * (1 - made['alpha']):g} %. {shown[0]} to {shown[-1]} are p-values. Holm is the p of "
+        f"the randomisation test, corrected over the pairs of a measure. * marks a significant difference "
+        f"(Holm <= {made['alpha']:g}); only these have the verdict better or worse. "
+        f"Effect is the mean of the differences divided by their standard deviation. "
         f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}.",
         *describe_bounds(made),
         *comparison.notes,
@@ -192,27 +192,27 @@ def build_legend(comparison: Findings) -> list[str]:
 
 
 def describe_bounds(signature: Mapping[str, Any]) -> list[str]:
-    """Return the sentence that explains the bounds of a table; none if there are no bounds."""
+    """Return the explanation of the bounds of a table; nothing without bounds."""
     if "bounds" not in signature:
         return []
     return [
-        "Unjudged: the least and the most that a mean or a difference could be if each result without a judgment had a label "
-        f"from {signature['bounds'].replace('..', ' to ')}, the same one for all systems; a verdict can turn where some of "
-        "these labels give the difference the opposite sign, or any sign where it is 0."
+        "Unjudged: the range of a mean or a difference if each unjudged document gets a label from "
+        f"{signature['bounds'].replace('..', ' to ')}, the same one for all systems. A verdict can turn if some of these "
+        "labels reverse the sign of the difference, or give a difference of 0 a sign."
     ]
 
 
 def _name_row(measure: str, better: str | None, queries: int, of_all: int) -> str:
-    """Return a measure with its arrow, and with the number of its queries where it has no value for some."""
-    return f"{measure} {ARROWS[better]}" + ("" if queries == of_all else f" ({_count_queries(queries)})")
+    """Return a measure with its arrow, and its number of queries if that is not the number of all queries."""
+    return f"{measure} {ARROWS[better]}" + ("" if queries == of_all else f" ({count_queries(queries)})")
 
 
-def _count_queries(queries: int) -> str:
+def count_queries(queries: int) -> str:
+    """Return a number of queries as text: 1 query, 2 queries."""
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
 
 
 def _format_bounds(row: Mapping[str, Any], places: int) -> str:
-    """Return what follows a mean: its bounds, or that it has none."""
     if row["most"] is None:
         return " (no bounds)"
     return f" [{_format_number(row['least'], places)}, {_format_number(row['most'], places)}]"

@@ -1,4 +1,4 @@
-"""What people look at: curves over iterations and of precision over recall, plots, and the ledger in a notebook."""
+"""What people look at: curves over iterations, precision over recall, plots, and the ledger in a notebook."""
 
 from goodgain.reporting.ledger_and_coverage import show_ledger
 

@@ -1,4 +1,4 @@
-"""Curves over iterations: the mean of each good-gain measure at every iteration, for several systems."""
+"""Curves over iterations: the mean of each measure at every iteration, for several systems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 from goodgain.reporting.ledger_and_coverage import count_run
 
-#: The largest `upto`: every measure is computed once for each iteration.
+#: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
 
 _COLUMNS = {
@@ -40,7 +40,7 @@ _COLUMNS = {
     "coverage": pl.Float64,
 }
 
-#: Values of queries that are resampled together, 8 bytes each: 80 MB. More of them share their random draws.
+#: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
 
 
@@ -56,34 +56,37 @@ def curve(
     alpha: float = 0.05,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
-    """Return the mean of each measure at every iteration: at i it is the value of `evaluate` for `CG@i`.
+    """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
 
-    Every mean is over all queries of the qrels. A query that has stopped goes on with empty iterations, as for `CG@i`:
-    sums keep their value, means over iterations (RG) fall.
+    Every mean is over all queries of the qrels. After its last iteration a query counts as having empty iterations, as for
+    `CG@i`: sums keep their value, means over iterations (RG) fall.
 
     Args:
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         measures: ours, without @: "CG SRE SRR".
-        rel: the smallest good label, for measures that name none; None leaves it at 2.
-        upto: the last iteration; None: the last one that any query of any run has.
+        rel: the smallest good label, for measures that name none; None is 2.
+        upto: the last iteration; None is the last one of any query of any run.
         seed: the seed of the bootstrap, as in `compare`: the same seed gives the same intervals.
-        resamples: number of bootstrap samples, 1,000,000 at most; 0 leaves the intervals out, which saves time with
-            100,000 queries or more.
+        resamples: number of bootstrap samples, at most 1,000,000. 0 omits the intervals, which saves time with 100,000
+            queries or more.
         alpha: 1 - alpha is the level of the intervals.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
-        system, measure, iteration (1..upto), mean (null where a query has no finite value), searching: the number of
-        judged queries that have this iteration, those whose N is at least i; queries: that of all judged queries; low
-        and high: the bootstrap percentile interval of the mean over queries, drawn as `compare` draws its own (null where
-        the mean is, or without resamples); coverage: the judged share of the results that this iteration found first, null
-        where it found none. Whether two systems differ is not seen by their intervals: `compare` tests it.
+        A row per system, measure and iteration (1..upto):
+
+        - mean: null if a query has no finite value.
+        - searching: the number of judged queries that have this iteration.
+        - queries: the number of all judged queries.
+        - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
+          is null, or without resamples. Use `compare` to test whether two systems differ.
+        - coverage: the judged share of the results that this iteration found first; null if it found none.
 
     Raises:
-        InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of its range, or
-            two systems share no judged query.
-        MeasureError: a measure is not ours, has an @, or takes none.
+        InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
+            systems share no judged query.
+        MeasureError: a measure is not ours, has an @, or has no value per iteration.
 
     Source: the Retrieved Good Gain guideline, measures at iteration i.
 
@@ -121,12 +124,12 @@ def curve(
 def _check_measure(measure: Any) -> GoodGainMeasure:
     ours = check_along_iterations(measure, "a curve")
     if ours.declaration.cutoff == "none":
-        raise MeasureError(f"{ours}: it looks at all iterations of a query, and has no value at each; leave it out")
+        raise MeasureError(f"{ours} has no value per iteration. Leave it out.")
     return ours
 
 
 def _find_last_iteration(counts: Mapping[str, Mapping[float, Counts]]) -> int:
-    """Return the largest N of a judged query in any system, and 1 where none searched."""
+    """Return the largest N of a judged query in any system, at least 1."""
     longest = {name: max(_get_lengths(of).to_list(), default=0) for name, of in counts.items()}
     name = max(longest, key=lambda system: longest[system])
     if longest[name] > _MOST_ITERATIONS:
@@ -140,7 +143,7 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
 
 
 class _Point(NamedTuple):
-    """One mean of a curve: its row without the interval, and the values of the queries that the mean is taken over."""
+    """One mean of a curve: its row without the interval, and the values of the queries behind the mean."""
 
     row: dict[str, Any]
     values: Vector
@@ -149,7 +152,7 @@ class _Point(NamedTuple):
 def _list_points(
     system: str, counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Point]:
-    """Yield the points of a system, iteration by iteration: the values of one iteration are in memory at a time."""
+    """Yield the points of a system by iteration: memory holds the values of one iteration at a time."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
@@ -162,7 +165,7 @@ def _list_points(
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `curve`, each with its interval; points that fit into memory together share their random draws."""
+    """Yield the rows of `curve` with their intervals; `_CELLS` values share their random draws."""
     if not settings.resamples:
         yield from (point.row for point in points)
         return

@@ -1,4 +1,4 @@
-"""The ledger and the coverage as a user sees them: what each iteration brought, also in a notebook, and how much is judged."""
+"""The ledger and the coverage as a user sees them, also in a notebook."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class Kind(NamedTuple):
-    """A kind of results: how it is counted in the ledger, and how bars show it."""
+    """A kind of results: its number in a row of the ledger, and its look in bars."""
 
     number: pl.Expr
     colour: str
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
     label: str
 
 
-#: The kinds of results, in the order in which bars stack them.
+#: The kinds of results, in the order of stacked bars.
 KINDS = {
     "new_good": Kind(pl.col("GR"), "#0072B2", "", "new, good"),
     "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#56B4E9", "", "new, not good"),
@@ -54,27 +54,27 @@ def ledger(
     measures: Measures | None = None,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
-    """What each iteration of each query brought.
+    """Count what each iteration of each query found: results, unique ones, duplicates, good ones, gain.
 
     Args:
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
-        rel: the smallest good label, also for measures that name none; None leaves it at 2.
-        measures: ours, without @: their value at every iteration, as if the agent had stopped there.
+        rel: the smallest good label, also for measures that name none; None is 2.
+        measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
         columns: name in the source -> name here, for columns of run or qrels with other names.
 
     Returns:
         One row per (query, iteration) of the run: query_id, iteration (1..N), R, UR, Dup, GR, G, Unjudged, judged
-        (whether the query has any judgment), a column for each measure, null where the query has none, and coverage (the
-        judged share of the new results; null where there is none, or the query has no judgment).
+        (whether the query has any judgment), a column per measure, and coverage (the judged share of the new results,
+        null without new results). Measures and coverage are null if the query has no judgment.
 
     Raises:
         InputError: the run or the qrels cannot be read.
         MeasureError: a measure is not ours, or has an @.
 
-    A query has no row after its last iteration, so averaging a column by hand at iteration i leaves out the queries
-    that have finished: in qrels_examples/redundancy CG of the ledger's rows of iteration 3 averages 10.0, while CG@3
-    is 7.5. `curve` gives the means over all queries.
+    A query has no row after its last iteration. So the mean of a column at iteration i leaves out the queries that have
+    stopped: in qrels_examples/redundancy the rows of iteration 3 have a mean CG of 10.0, while CG@3 is 7.5. Use `curve`
+    for means over all queries.
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
@@ -100,7 +100,7 @@ def ledger(
 
 
 def count_run(qrels: Qrels, run: Run | RunFile, measures: Sequence[GoodGainMeasure]) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run, for the thresholds of measures."""
+    """Return threshold -> ledger and pools of a run, for each threshold of the measures."""
     check_iterations(run, needed=True)
     rels = find_thresholds(measures)
     tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
@@ -108,10 +108,10 @@ def count_run(qrels: Qrels, run: Run | RunFile, measures: Sequence[GoodGainMeasu
 
 
 def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = None) -> pl.DataFrame:
-    """Return the judged share of the unique results of each system: judged unique results / unique results.
+    """Return the coverage of each system: judged unique results / unique results.
 
-    A result is unique where its document occurs for the first time in its query. Any label is a judgment, also 0 and one
-    below it. Queries without any judgment are left out.
+    A result is unique if its document occurs for the first time in the query. Any label is a judgment, also 0 and negative
+    ones. Queries without judgments do not count.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -119,8 +119,8 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
-        system, iteration (null in the first row of a system, which has all of them), judged, unique, coverage (null where
-        nothing new was found).
+        system, iteration, judged, unique, coverage (null without unique results). In the first row of each system
+        iteration is null: this row counts all iterations.
 
     Raises:
         InputError: a run or the qrels cannot be read.
@@ -146,7 +146,7 @@ def coverage(qrels: Any, runs: Mapping[str, Any], *, columns: Columns | None = N
 
 
 class LedgerTable:
-    """A ledger that a notebook shows with a bar in each row; `frame` is the ledger itself."""
+    """A ledger that a notebook shows with a bar per row; `frame` is the ledger itself."""
 
     def __init__(self, frame: pl.DataFrame, rows: int) -> None:
         self.frame = frame
@@ -173,14 +173,14 @@ class LedgerTable:
 
 
 def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> LedgerTable:
-    """Show a ledger in a notebook: each row with a bar of its results, by kind.
+    """Show a ledger in a notebook, each row with a bar of its results by kind.
 
     Args:
-        ledger: what `gg.ledger` returns; it stays the data frame that it is.
-        rows: the number of rows shown.
+        ledger: what `gg.ledger` returns.
+        rows: the number of rows to show.
 
     Returns:
-        What a notebook shows as a table, where it is the last value of a cell.
+        An object that a notebook shows as a table.
 
     Raises:
         InputError: the frame is not a ledger.

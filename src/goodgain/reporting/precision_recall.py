@@ -27,7 +27,7 @@ from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgm
 
 Points = Literal["eleven", "all"]
 
-#: The eleven levels in tenths, and as recall: Polars divides by a number in two roundings, and 3 / 10 would not be 0.3.
+#: The eleven levels in tenths, and as recall. Polars rounds twice when it divides by a number: 3 / 10 would not be 0.3.
 _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)]})
 
 
@@ -43,22 +43,22 @@ def pr_curve(
 ) -> pl.DataFrame:
     """Return interpolated precision at levels of recall: the highest precision at this recall or any higher one.
 
-    At level i/10 it is the highest precision at a rank with 10 * relevant so far >= i * R, R = relevant documents of the
-    query, compared in whole numbers; 0 where R = 0 or the recall is never reached.
+    At level i/10 it is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of relevant
+    documents of the query. The precision is 0 if R = 0 or the ranking never reaches the recall.
 
     Args:
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
         rel: the smallest relevant label.
-        points: `eleven`: recall 0, 0.1, ..., 1; `all`: every recall above 0 that the system reaches, in the query
-            (`per_query`), or in any query; beyond the last one the precision is 0.
-        per_query: give the values of each query instead of their mean.
+        points: `eleven`: recall 0, 0.1, ..., 1; `all`: every recall above 0 that the system reaches in any query, or
+            with `per_query` in this query. Beyond the last one the precision is 0.
+        per_query: return the values of each query instead of their mean.
         order: how several iterations become one ranking: `seen`, `interleaved` or `last`.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
         system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
-        With `per_query` system, query_id, recall, precision.
+        With `per_query` also query_id.
 
     Raises:
         InputError: a run or the qrels cannot be read, or an option is unknown.
@@ -75,7 +75,7 @@ def pr_curve(
     if points not in ("eleven", "all"):
         raise InputError(f"points={points!r} is not 'eleven' or 'all'")
     if isinstance(rel, bool) or not isinstance(rel, (int, float)) or not 0 < rel < math.inf:
-        raise MeasureError(f"rel={rel!r}: rel is the smallest relevant label, a number above 0; write rel=1")
+        raise MeasureError(f"rel={rel!r}: give the smallest relevant label, a number above 0 such as rel=1")
     judged = load_qrels(qrels, columns=columns)
     query_ids = judged.frame.get_column("query_id").unique().sort()
     frames = []
@@ -96,11 +96,11 @@ def pr_curve(
 
 
 def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.DataFrame:
-    """Return a row for each relevant document retrieved, in the order of the ranking.
+    """Return a row per relevant document retrieved, sorted by query_id and rank.
 
     Returns:
-        query_id, R (relevant documents of the query), so_far (relevant up to this one, itself included), precision: the
-        highest at this rank or any later one. Sorted by query_id and so_far.
+        query_id, R (relevant documents of the query), so_far (relevant documents up to and with this one), precision:
+        the highest at this rank or any later one.
     """
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found = consume_batches(lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request)
@@ -112,7 +112,6 @@ def _find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> pl.D
 
 
 def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> pl.DataFrame:
-    """Return query_id, k, R of the relevant documents of a run."""
     of_queries = QrelsByQuery(qrels)
     tallies = []
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
@@ -120,7 +119,7 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> pl
         tallies.append(batch.tally)
         if batch.table is not None:
             found.append(_take_hits(batch.table, qrels.judgments, rel))
-        elif batch.ranking is not None:  # labels depend on the iterations in which documents first occur
+        elif batch.ranking is not None:  # a label applies to the iteration where its document first occurs
             judgments = number_judgments(of_queries.take(batch))
             found.append(_take_hits(tabulate_ranking(batch.ranking, judgments), judgments, rel))
     counts = ledger_and_pools(pl.concat(tallies), count_pools(qrels.judgments, rels=[rel]), rels=[rel])
@@ -140,11 +139,11 @@ def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.Data
 
 
 def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """Return query_id, recall, precision at the eleven levels of every judged query."""
+    """Return query_id, recall, precision at the eleven levels, for every judged query."""
     relevant = hits.group_by("query_id").agg(pl.col("R").first())
     levels = pl.DataFrame({"query_id": query_ids}).join(relevant, on="query_id", how="left", maintain_order="left")
     levels = levels.join(_LEVELS, how="cross", maintain_order="left_right")
-    # the number of relevant documents that reach the level, rounded up in whole numbers: ceil(level * R / 10)
+    # how many relevant documents the level needs: ceil(level * R / 10), in whole numbers
     needed = pl.max_horizontal((pl.col("level") * pl.col("R") + 9) // 10, pl.lit(1, pl.Int64))
     found = levels.with_columns(so_far=needed).join(
         hits.drop("R"), on=["query_id", "so_far"], how="left", maintain_order="left"
@@ -162,8 +161,8 @@ def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
     """Return the mean over queries at every recall that some query reaches.
 
     A query's precision falls at each of its levels and is 0 after the last. The mean at a recall is the sum of all falls
-    at this level and at later ones: only positive numbers are added. They are added in one order, by recall and size: sums
-    of floats differ in their last digit with the order.
+    at this level and later, divided by the queries. The order of the sum is fixed, by recall and size: the last digit of a
+    sum of floats depends on it.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
     falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")

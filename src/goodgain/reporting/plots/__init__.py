@@ -1,8 +1,8 @@
-"""Plots of the frames that goodgain returns: matplotlib axes, which are returned and never shown.
+"""Plots of the frames that goodgain returns.
 
-Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare`, and draws it on `ax`,
-or on a figure of its own that a notebook shows as `plots.curve(frame).figure`. The style of other plots is left as it is. What
-`plots.curve` draws is the frame that `plots.curve_data` returns, and so for each: draw it with any other library.
+Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare`. It draws on `ax` or on
+a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The style of
+other plots stays as it is. To draw with another library, use the data: `plots.curve_data` for `plots.curve`, and so on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from goodgain.reporting.plots.bars import iterations_used, new_good, per_query, what_came_back
     from goodgain.reporting.plots.lines import curve, precision_recall
 
-#: Where the functions are that import matplotlib.
+#: The functions that import matplotlib -> their module.
 _LATER = dict.fromkeys(("curve", "precision_recall"), "goodgain.reporting.plots.lines") | dict.fromkeys(
     ("iterations_used", "new_good", "per_query", "what_came_back"), "goodgain.reporting.plots.bars"
 )

@@ -1,4 +1,4 @@
-"""Draws bars: what each iteration brought, how long queries went on, and how two systems differ in each query."""
+"""Draws bars: what each iteration found, when queries stopped, and how two systems differ in each query."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from goodgain.reporting.plots.plot_data import (
 #: Outcome of a query -> colour, hatch.
 _OUTCOMES = {"better": (BLUE, ""), "worse": (VERMILLION, "////"), "equal": (GREY, ""), None: (GREY, "")}
 
-#: What the legend of `per_query` says, in this order.
+#: The labels in the legend of `per_query`, in their order.
 DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean", "bootstrap interval of the mean"]
 
-#: The number of searches without results is written above bars up to this many iterations.
+#: With more iterations, the number of searches without results is not written above the bars.
 _MOST_NUMBERS = 12
 
 
 def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw the new good documents of each iteration as bars, and the share of all good that was found so far as a line.
+    """Draw the new good documents of each iteration as bars, and the share of all good gain found so far as a line.
 
     Args:
         frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
-        system: which of its systems; it can be left out where there is only one.
-        ax: the axes to draw on; None makes a figure. The line has axes of its own on the right.
+        system: one of its systems; not needed if there is only one.
+        ax: the axes to draw on; None makes a figure. The line has its own axis on the right.
 
     Returns:
-        The axes of the bars; `new_good_data` returns what is drawn.
+        The axes of the bars; `new_good_data` returns the data.
 
     Raises:
         InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
@@ -75,7 +75,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     right = ax.twinx()
     look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
-    look["path_effects"] = [withStroke(linewidth=3.6, foreground=ax.get_facecolor())]  # seen on bars too, also in grey
+    look["path_effects"] = [withStroke(linewidth=3.6, foreground=ax.get_facecolor())]  # visible on bars, also in grey
     right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
     right.set_ylim(0, 1.05)
     right.set_ylabel("share of all good gain (nCG ↑)")
@@ -88,15 +88,15 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
 def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the results of each iteration, stacked by kind: new and good, new and not good, unjudged, repeated.
 
-    A cross marks iterations in which some searches got no result, because they failed or found nothing; up to 12 iterations
-    a number says how many. All judged queries are added up.
+    A cross marks iterations with searches that got no result: they failed or found nothing. With at most 12 iterations
+    their number stands beside it. The bars sum over all judged queries.
 
     Args:
         ledger: what `gg.ledger` returns.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `what_came_back_data` returns what is drawn.
+        The axes; `what_came_back_data` returns the data.
 
     Raises:
         InputError: the frame is not one of `gg.ledger`.
@@ -128,7 +128,7 @@ def what_came_back(ledger: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
-    """Put a cross above the bars of iterations with searches that got nothing, and their number beside it."""
+    """Put a cross above the bars of iterations with searches without results, and their number beside it."""
     marked = rows.filter(pl.col("nothing") > 0)
     highest: Any = rows.get_column("top").max() or 1.0
     ax.set_ylim(0, 1.14 * float(highest))
@@ -145,14 +145,14 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
 
 
 def iterations_used(ledger: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw after how many iterations queries stopped, and after which one nothing good came any more.
+    """Draw how many queries stopped at each iteration, and how many found their last new good document there.
 
     Args:
         ledger: what `gg.ledger` returns.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `iterations_used_data` returns what is drawn.
+        The axes; `iterations_used_data` returns the data.
 
     Raises:
         InputError: the frame is not one of `gg.ledger`.
@@ -187,7 +187,7 @@ def iterations_used(ledger: Any, *, ax: Axes | None = None) -> Axes:
 def _label_iterations(ax: Axes, first: int, last: int) -> None:
     ax.set_xlabel("iteration")
     count_on(ax.xaxis)
-    margin = 0.9 if first == last else 0.6  # a single bar is not as wide as the axes
+    margin = 0.9 if first == last else 0.6  # a single bar must not fill the axes
     ax.set_xlim(first - margin, last + margin)
 
 
@@ -203,12 +203,12 @@ def per_query(
 
     Args:
         comparison: what `gg.compare` returns.
-        measure: which of its measures; it can be left out where there is only one.
-        system, against: which of its pairs; they can be left out where there is only one.
+        measure: one of its measures; not needed if there is only one.
+        system, against: one of its pairs; not needed if there is only one.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `per_query_data` returns what is drawn. Query ids are written where there is room for them.
+        The axes; `per_query_data` returns the data. Query ids are shown if there is room for them.
 
     Raises:
         InputError: the comparison lacks the measure or the pair, or has several and none is named.
@@ -228,7 +228,7 @@ def per_query(
 def draw_per_query(
     ax: Axes, comparison: Comparison, measure: str | None, *, system: str | None, against: str | None
 ) -> list[Entry]:
-    """Draw `per_query` without its legend, and return the lines of the legend."""
+    """Draw `per_query` without its legend, and return the entries of the legend."""
     pair = choose_pair(comparison, measure, system=system, against=against)
     rows = per_query_data(comparison, pair["measure"], system=pair["system"], against=pair["against"])
     numbered = rows.with_columns(x=pl.int_range(1, pl.len() + 1))
@@ -243,7 +243,7 @@ def draw_per_query(
     ax.axhline(0, color=find_ink(ax), linewidth=0.8)
     entries += _draw_mean(ax, pair)
     if (rows.get_column("difference") == 0).all():
-        ax.set_ylim(-1, 1)  # where nothing differs there is no scale to choose
+        ax.set_ylim(-1, 1)  # matplotlib has no scale for values that are all 0
     measure = add_arrow(pair["measure"], pair["better"])
     ax.set_ylabel(break_lines(f"{pair['system']} minus {pair['against']}: {measure}", 30))
     _label_queries(ax, rows.get_column("query_id").to_list())
@@ -265,7 +265,7 @@ def _draw_mean(ax: Axes, pair: dict[str, Any]) -> list[Entry]:
 
 
 def _label_queries(ax: Axes, query_ids: list[str]) -> None:
-    """Write the ids of queries below their bars, or where they do not fit only the number of queries."""
+    """Write the ids of queries below their bars if they fit; else number the queries."""
     number = len(query_ids)
     ax.set_xlim(0.4, max(number, 1) + 0.6)
     size = float(ax.xaxis.get_label().get_fontsize())

@@ -1,8 +1,7 @@
-"""What all plots share: the figure, colours that are safe in grey print, labels, the legend.
+"""What all plots share: the figure, colours, labels, the legend.
 
-Colours are those of Okabe and Ito, which people with any form of colour blindness can tell apart, without their yellow, which
-is too light for a line on white. Each system has a marker and a line style too, so that grey print keeps them apart. Fonts and
-everything that is black follow the style in use.
+Colours are those of Okabe and Ito, safe for the colour-blind; their yellow is left out as too light on white. Systems also
+differ in marker and line style, for grey print. Fonts and the colour of text follow the style in use.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ _COLOURS = (BLUE, VERMILLION, "#009E73", "#CC79A7", ORANGE, SKY, "#000000")
 _MARKERS = "osD^vPX*<>hp"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
-#: Width and height of a figure in inches: small, so that its text is still read where it is shown at the width of a phone.
+#: Width and height of a figure in inches: small enough to read its text on a phone.
 _SIZE = (5.2, 3.4)
 
-#: Columns that a legend is tried with; the largest number that fits is taken.
+#: Numbers of columns for a legend; the first one that fits is used.
 _LEGEND_COLUMNS = (4, 3, 2, 1)
 
-#: The longest legend that is put inside axes.
+#: The largest number of entries in a legend inside axes.
 _MOST_INSIDE = 7
 
 
 class Picture(Figure):
-    """A figure that a notebook shows wherever it is the last value of a cell; it needs no pyplot."""
+    """A figure that a notebook shows without pyplot."""
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
@@ -46,7 +45,7 @@ class Picture(Figure):
 
 
 class Entry(NamedTuple):
-    """A line of the legend: what it looks like, what it says, and a number that belongs to one plot."""
+    """An entry of the legend: its handle, its label, and a number for one plot."""
 
     handle: Artist
     label: str
@@ -54,7 +53,7 @@ class Entry(NamedTuple):
 
 
 class SystemStyle(NamedTuple):
-    """What a system looks like: colour, marker and line style."""
+    """The look of a system's line."""
 
     color: str
     marker: str
@@ -67,14 +66,14 @@ def style_of(number: int) -> SystemStyle:
 
 
 def open_ax(ax: Axes | None) -> tuple[Axes, bool]:
-    """Return the axes to draw on, and whether they are on a figure of our own."""
+    """Return the axes to draw on, and whether they are on a new figure."""
     if ax is not None:
         return ax, False
     return Picture(figsize=_SIZE, layout="constrained").add_subplot(), True
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of a figure of our own, which grows for it; else inside the axes, or if long beside them."""
+    """Add a legend: below the axes of our own figure; else inside the axes, or beside them if it is long."""
     if not entries:
         return
     if not own:
@@ -86,7 +85,7 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
 
 
 def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
-    """Add a legend below all axes of a figure, with as many columns as fit, and make the figure higher by its rows."""
+    """Add a legend below all axes of a figure, with as many columns as fit, and make the figure taller for it."""
     for columns in _LEGEND_COLUMNS:
         legend = _make_legend(figure.legend, entries, loc="outside lower center", ncols=columns, frameon=False)
         extent = legend.get_window_extent()
@@ -98,7 +97,7 @@ def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
 
 
 def _make_legend(make: Callable[..., Legend], entries: Sequence[Entry], **options: Any) -> Legend:
-    # Texts are set afterwards, as matplotlib leaves out labels that begin with `_`.
+    # Matplotlib omits labels that begin with `_`, so the texts are set afterwards.
     legend = make(
         [entry.handle for entry in entries], [str(k) for k in range(len(entries))], fontsize="small", **options
     )
@@ -109,12 +108,12 @@ def _make_legend(make: Callable[..., Legend], entries: Sequence[Entry], **option
 
 
 def break_lines(text: str, width: int) -> str:
-    """Return a text on lines of at most this many characters, escaped."""
+    """Escape a text and wrap it to lines of at most `width` characters."""
     return "\n".join(map(escape_text, textwrap.wrap(show_controls(text), width)))
 
 
 def escape_text(text: str) -> str:
-    r"""Return a text that matplotlib draws as it is: without mathematics, and with control characters made visible.
+    r"""Escape a text for matplotlib: no mathematics, visible control characters.
 
     >>> escape_text("a$b$\n")
     'a\\$b\\$�'
@@ -123,18 +122,18 @@ def escape_text(text: str) -> str:
 
 
 def count_on(axis: Axis) -> None:
-    """Put ticks of an axis on whole numbers."""
+    """Put the ticks of an axis on whole numbers."""
     axis.set_major_locator(MaxNLocator(nbins="auto", integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
 
 
 def find_ink(ax: Axes) -> Any:
-    """Return the colour in which the style in use writes: black, or white where it is dark."""
+    """Return the text colour of the style in use: white in a dark style."""
     return ax.xaxis.label.get_color()
 
 
 def remove_frame(ax: Axes) -> None:
-    """Remove the lines at the top and on the right, and add light ones across."""
+    """Remove the top and right spines, and add a light horizontal grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(visible=True, axis="y", color="#DDDDDD", linewidth=0.6)
     ax.set_axisbelow(True)

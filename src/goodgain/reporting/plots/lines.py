@@ -25,25 +25,25 @@ from goodgain.reporting.plots.canvas import (
 )
 from goodgain.reporting.plots.plot_data import choose_points, curve_data, precision_recall_data
 
-#: With more systems than this their bands would cover each other, and are left out.
+#: Bands of more systems would cover each other, and are not drawn.
 _MOST_BANDS = 5
 _FAINT = 0.35
 
 
 def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a measure over iterations: a line for each system, with the bootstrap interval of its mean as a band.
+    """Draw a measure over iterations: a line per system, with the bootstrap interval of its mean as a band.
 
-    A line is faint where fewer than half of the queries still search: what is drawn there comes from queries that have
-    stopped. Overlapping bands do not say that two systems are equal: `gg.compare` tests it.
+    A line is faint where fewer than half of the queries still search: most of its value comes from queries that have
+    stopped. Overlapping bands do not mean that two systems are equal; test it with `gg.compare`.
 
     Args:
         frame: what `gg.curve` returns.
-        measure: which of its measures; it can be left out where there is only one.
+        measure: one of its measures; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `ax.figure` is the figure. `curve_data` returns what is drawn.
+        The axes; `ax.figure` is the figure. `curve_data` returns the data.
 
     Raises:
         InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
@@ -60,7 +60,7 @@ def curve(frame: Any, measure: str | None = None, *, bands: bool | None = None, 
 
 
 def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None) -> list[Entry]:
-    """Draw `curve` without its legend, and return the lines of the legend."""
+    """Draw `curve` without its legend, and return the entries of the legend."""
     points = choose_points(frame, measure)
     rows = curve_data(points)
     systems = rows.partition_by("system", maintain_order=True)
@@ -80,7 +80,7 @@ def draw_curve(ax: Axes, frame: Any, measure: str | None = None, *, bands: bool 
         entries.append(Entry(faint, "under half of the queries still search"))
     _set_axes(ax, rows)
     name, queries = points.select("measure", "queries").row(0)
-    (parsed,) = parse_measures(name, complete=False)  # AvgGain, which is a value of one iteration, has a curve too
+    (parsed,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
     name = add_arrow(name, find_direction(parsed))
     ax.set_ylabel(break_lines(f"{name}, mean over {queries:,} {'query' if queries == 1 else 'queries'}", 30))
     return entries
@@ -104,30 +104,30 @@ def _line(style: SystemStyle) -> dict[str, Any]:
 
 def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
     x, low, high = (rows.get_column(name).cast(pl.Float64).to_numpy() for name in ("iteration", "low", "high"))
-    if len(x) == 1:  # an area without any width cannot be seen
+    if len(x) == 1:  # an area without width is invisible
         ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=5)
     else:
         ax.fill_between(x, low, high, color=style.color, alpha=0.14, linewidth=0)
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
-    """Draw one system: its line, and the part of it faint where few queries still search."""
+    """Draw the line of one system, faint where few queries still search."""
     x, mean = (rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("iteration", "mean"))
-    clear = int((~rows.get_column("few")).sum())  # fewer and fewer queries search: what is faint stands at the end
+    clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
     ax.plot(x[:clear], mean[:clear], **_line(style))
     if clear < len(x):
         ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **_line(style))
 
 
 def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw interpolated precision over recall: a line for each system, or (`per_query=True`) a thin one for each query.
+    """Draw interpolated precision over recall: a line per system, or a thin line per query for a frame of queries.
 
     Args:
         frame: what `gg.pr_curve` returns. To see queries and their mean, draw both frames on the same axes.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes; `precision_recall_data` returns what is drawn.
+        The axes; `precision_recall_data` returns the data.
 
     Raises:
         InputError: the frame is not one of `gg.pr_curve`.

@@ -1,4 +1,4 @@
-"""Figures of several plots, as the commands write them, and the files that they are written to."""
+"""The figures of the commands, with several plots each, and their files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goodgain.reporting.plots.canvas import Entry
 
 
-#: The endings of pictures, and what says when a file was made: left out, so that the same data give the same file.
+#: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
 _FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 #: The largest number of plots in one picture.
@@ -27,13 +27,13 @@ _MOST_PLOTS = 24
 
 
 def check_picture_name(path: Path) -> None:
-    """Raise InputError if a file's name does not end as a picture that can be written."""
+    """Raise InputError if a file's suffix is not that of a picture format."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"{path}: pictures are written as {', '.join(_FORMATS)}; choose such a name")
 
 
 def draw_curves(frame: pl.DataFrame) -> Figure:
-    """Return a figure with a plot for each measure of a frame of `gg.curve`, one below the other, and one legend."""
+    """Return a figure with a plot per measure of a frame of `gg.curve`, one below the other, and one legend."""
     from goodgain.reporting.plots.lines import draw_curve
 
     measures = list(dict.fromkeys(frame.get_column("measure")))
@@ -46,7 +46,7 @@ def draw_curves(frame: pl.DataFrame) -> Figure:
 def draw_comparison(comparison: Comparison) -> Figure:
     """Return a figure with a plot of `per_query` for each measure and pair, one below the other, and one legend.
 
-    The numbers of better and worse queries stand above each plot.
+    The title of each plot has the numbers of better and worse queries.
     """
     from goodgain.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query
 
@@ -81,17 +81,17 @@ def _finish(figure: Figure, entries: list[Entry], plots: int, name: str, remedy:
 
 
 def write_picture(figure: Figure, path: Path) -> None:
-    """Write a figure to a .png, .svg or .pdf file, whole or not at all; the same figure gives the same file.
+    """Write a figure to a .png, .svg or .pdf file, atomically; the same figure gives the same file.
 
     Raises:
-        InputError: the name ends otherwise, or the file cannot be written.
+        InputError: the name has another suffix, or the file cannot be written.
     """
     check_picture_name(path)
     from matplotlib import rc_context
 
     suffix = path.suffix.lower()
     content = io.BytesIO()
-    with rc_context({"svg.hashsalt": "goodgain"}):  # ids in an SVG are random without it; there is no argument for it
+    with rc_context({"svg.hashsalt": "goodgain"}):  # without it, ids in an SVG are random
         figure.savefig(content, format=suffix[1:], dpi=160, metadata=_FORMATS[suffix])
     with atomic_write(path) as out:
         out.write(content.getvalue())

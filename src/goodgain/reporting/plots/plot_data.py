@@ -1,4 +1,4 @@
-"""The data of each plot: pure functions from the frames of goodgain to the frame that is drawn."""
+"""The data of each plot, from the frames that goodgain returns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged"
 
 
 def curve_data(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return what `plots.curve` draws: one measure of a frame of `gg.curve`.
+    """Return the data of `plots.curve`: one measure of a frame of `gg.curve`.
 
     Args:
         frame: what `gg.curve` returns.
-        measure: which of its measures; it can be left out where there is only one.
+        measure: one of its measures; not needed if there is only one.
 
     Returns:
         system, iteration, mean, low, high, and few: whether fewer than half of the queries still search.
@@ -47,15 +47,15 @@ def choose_points(frame: Any, measure: str | None) -> pl.DataFrame:
 
 
 def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return what `plots.new_good` draws, from the measures NumGood and nCG of a frame of `gg.curve`.
+    """Return the data of `plots.new_good`, from the measures NumGood and nCG of a frame of `gg.curve`.
 
     Args:
         frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
-        system: which of its systems; it can be left out where there is only one.
+        system: one of its systems; not needed if there is only one.
 
     Returns:
-        iteration, new_good (mean number of good documents that are new in this iteration, over all queries) and share (nCG:
-        mean share of the gain of all good documents that was found up to this iteration).
+        iteration, new_good (number of good documents first found in this iteration) and share (nCG: share of the gain of
+        all good documents found up to this iteration). Both are means over all queries.
 
     Raises:
         InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
@@ -70,7 +70,7 @@ def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:
     measures = list(dict.fromkeys(rows.get_column("measure")))
     good, share = (_find_measure(measures, name) for name in ("NumGood", "nCG"))
     if good.removeprefix("NumGood") != share.removeprefix("nCG"):
-        raise InputError(f"{good} and {share} have different thresholds: ask both for the same rel")
+        raise InputError(f"{good} and {share} have different thresholds: give both the same rel")
     totals = rows.filter(measure=good).sort("iteration")
     shares = rows.filter(measure=share).select("iteration", share="mean")
     new = (pl.col("mean") - pl.col("mean").shift(fill_value=0.0)).alias("new_good")
@@ -78,15 +78,15 @@ def new_good_data(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def what_came_back_data(ledger: Any) -> pl.DataFrame:
-    """Return what `plots.what_came_back` draws: the results of each iteration by kind, over all judged queries.
+    """Return the data of `plots.what_came_back`: the results of each iteration by kind, over all judged queries.
 
     Args:
         ledger: what `gg.ledger` returns.
 
     Returns:
-        iteration, the number of results that are new_good, new_other (judged, and not good), unjudged (new, without a
-        judgment) and repeated; searches: the number of queries that have this iteration; nothing: those of them that got
-        no result. Queries without any judgment are left out.
+        iteration; the numbers of results that are new_good, new_other (new, judged, not good), unjudged (new, without a
+        judgment) and repeated; searches: the number of queries that have this iteration; nothing: the number of those
+        without a result. Queries without judgments are left out.
 
     Raises:
         InputError: the frame is not one of `gg.ledger`.
@@ -106,15 +106,15 @@ def what_came_back_data(ledger: Any) -> pl.DataFrame:
 
 
 def iterations_used_data(ledger: Any) -> pl.DataFrame:
-    """Return what `plots.iterations_used` draws: how long queries went on, and until when they found something good.
+    """Return the data of `plots.iterations_used`: the last iteration of queries, and the last that found a good document.
 
     Args:
         ledger: what `gg.ledger` returns.
 
     Returns:
-        iteration (from 0), last: the number of queries whose last iteration it is, last_good: the number of queries that
-        found their last new good document in it; those that never found one stand at iteration 0. Queries without any
-        judgment, and judged queries that the run lacks, are left out.
+        iteration (from 0), last: the number of queries with this last iteration, last_good: the number of queries that
+        found their last new good document in it; queries that never found one count at iteration 0. Queries without
+        judgments, and judged queries that the run lacks, are left out.
 
     Raises:
         InputError: the frame is not one of `gg.ledger`.
@@ -135,10 +135,10 @@ def iterations_used_data(ledger: Any) -> pl.DataFrame:
 
 
 def precision_recall_data(frame: Any) -> pl.DataFrame:
-    """Return what `plots.precision_recall` draws: the points of a frame of `gg.pr_curve`, by ascending recall.
+    """Return the data of `plots.precision_recall`: the points of a frame of `gg.pr_curve`, by ascending recall.
 
     Args:
-        frame: what `gg.pr_curve` returns, the means or (`per_query=True`) the values of each query.
+        frame: what `gg.pr_curve` returns, with or without `per_query=True`.
 
     Returns:
         system, query_id (null in a frame of means), recall, precision.
@@ -163,17 +163,17 @@ def precision_recall_data(frame: Any) -> pl.DataFrame:
 def per_query_data(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> pl.DataFrame:
-    """Return what `plots.per_query` draws: the difference of two systems in each query, in descending order.
+    """Return the data of `plots.per_query`: the difference of two systems in each query, in descending order.
 
     Args:
         comparison: what `gg.compare` returns.
-        measure: which of its measures; it can be left out where there is only one.
-        system, against: which of its pairs; they can be left out where there is only one.
+        measure: one of its measures; not needed if there is only one.
+        system, against: one of its pairs; not needed if there is only one.
 
     Returns:
         query_id, value (of system), value_against, difference (value minus value_against), and outcome: `better` or `worse`
-        for system, by the direction of the measure, or `equal`; null for a measure without a direction. A query for which
-        some system of the comparison has no value is left out, as in `comparison.pairs`.
+        for system, by the direction of the measure, or `equal`; null for a measure without a direction. As in
+        `comparison.pairs`, a query is left out if a system of the comparison has no value for it.
 
     Raises:
         InputError: the comparison lacks the measure or the pair, or has several and none is named.
@@ -203,7 +203,7 @@ def per_query_data(
 def choose_pair(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> dict[str, Any]:
-    """Return the row of `comparison.pairs` that is meant, or raise InputError."""
+    """Return the named row of `comparison.pairs`, or the only one; raise InputError if neither exists."""
     if not isinstance(comparison, Comparison):
         raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
     pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
@@ -213,11 +213,11 @@ def choose_pair(
         return pairs.row(0, named=True)
     there = comparison.pairs.select("system", "against").unique(maintain_order=True).rows()
     listed = ", ".join(f"system={one!r}, against={other!r}" for one, other in there[:10])
-    raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair is meant; give one of: {listed}")
+    raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair matches; give one of: {listed}")
 
 
 def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:
-    """Return the frame as one of Polars, if it has the columns of this source."""
+    """Return the frame in Polars; raise InputError without the columns of its source."""
     try:
         rows: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
     except TypeError:
@@ -229,7 +229,7 @@ def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFra
 
 
 def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
-    """Return the value of a column that is meant: the one that is named, or the only one."""
+    """Return the wanted value of a column, or its only one."""
     there = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
     if wanted is None and len(there) == 1:
         return there[0]
