@@ -173,7 +173,7 @@ def test_columns_on_the_command_line(tmp_path: Path) -> None:
 def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> None:
     frame = pd.DataFrame(under("iteration")).assign(score=[4.0, 3.0, 2.0, 1.0])
     for run in (frame, list(frame.itertuples(index=False))):
-        with pytest.warns(gg.GoodgainNotice, match=r"not a goodgain.Run.*goodgain.read_run\(run\)"):
+        with pytest.warns(gg.GoodgainNotice, match=r"this run has several iterations.*goodgain.read_run\(run\)"):
             ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, run)
     with no_notices():
         ir_measures.calc_aggregate([gg.CG, nDCG @ 10], QRELS, gg.read_run(frame))

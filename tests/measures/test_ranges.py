@@ -24,7 +24,7 @@ def test_a_range_of_iterations_is_one_measure_for_each() -> None:
         ("CG@3-1", "from its first iteration to a later one"),
         ("CG@1-2000", "1,000 at most"),
         ("CG@0-3", "a whole number from 1"),
-        ("nDCG@1-3", "a range is one of iterations, for our measures; name each cutoff: nDCG@1 nDCG@2 nDCG@3"),
+        ("nDCG@1-3", "only our measures take a range of iterations; name each cutoff: nDCG@1 nDCG@2 nDCG@3"),
         ("NumIter@1-3", "takes no @i"),
         ("Gain@1-3", "is not a measure"),
         ("CG@1-", "is not the name of a measure"),

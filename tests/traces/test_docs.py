@@ -1,27 +1,20 @@
-"""Every format has a page, and what the pages show runs.
-
-python -m tests.traces.test_docs      # writes what the guides' commands print now into them: read the diff
-"""
+"""Every format has a page, and what the pages show runs; the guides are in test_pages.py."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from goodgain.traces import formats
 from tests.support.command import run_command
-from tests.support.page_examples import copy_checkout, printed_now
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "traces").glob("*.md"))
 #: Pages that are not about one format.
 _GENERAL = {"README", "tool_outputs", "your_own_agent"}
-#: Pages whose commands and outputs are those of now.
-GUIDES = [ROOT / "docs" / name for name in ("two_logs.md", "query_ids.md", "traces/README.md")]
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _BLOCK = re.compile(r"```(python|sh|text)\n(.*?)```", re.DOTALL)
 
@@ -74,18 +67,3 @@ def test_the_page_on_an_agent_of_one_s_own_goes_from_its_loop_to_scores(
     assert {"python", "sh", "text"} == set(kinds)
     said = capsys.readouterr().out
     assert "query_id" in said and "['d2', 'd3']" in said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_the_commands_of_a_guide_print_what_it_shows(page: Path, tmp_path: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert printed_now(text, copy_checkout(tmp_path)) == text
-
-
-if __name__ == "__main__":
-    for guide in GUIDES:
-        with tempfile.TemporaryDirectory() as empty:
-            guide.write_text(
-                printed_now(guide.read_text(encoding="utf-8"), copy_checkout(Path(empty))), encoding="utf-8"
-            )

@@ -127,7 +127,7 @@ def test_the_program_converts_together_and_with_earlier_results_and_compare_warn
     apart = f"new={tmp_path / 'apart-new.run'}"
     out, err = goodgain("compare", qrels, tmp_path / "old.run", apart, "-m", "NumGood", "-o", "json")
     assert {row["system"]: row["mean"] for row in json.loads(out)["means"]} == {"old": 3.0, "new": 0.0}
-    assert "new: 4 of 6 URLs without a judgment that were looked at are judged under another spelling" in err
+    assert "new: 4 of 6 sampled URLs without a judgment are judged under another spelling" in err
     assert "--with RESULTS" in err
 
 

@@ -1,4 +1,4 @@
-"""The command compare: reads the runs, prints the comparison, and checks the required lines."""
+"""The command compare: reads the runs, prints the comparison, and checks requirements."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from goodgain.measures.names import find_direction
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
 _REQUIRE = (
-    "A line such as 'SRR@3<=0.3' or 'SRE@3>=baseline' that every system but the baseline must hold, else exit status "
-    "3. Where a line names the baseline and --baseline does not, it is the system called baseline, or else the first."
+    "A requirement such as 'SRR@3<=0.3' or 'SRE@3>=baseline' for every system except the baseline; exit status 3 if it does not "
+    "hold. Without --baseline, baseline means the system of this name, or else the first one."
 )
 
 
-#: In columns: no part of a table is left out.
+#: In characters: wide enough for any table.
 _ANY_WIDTH = 10_000
 
 
@@ -43,15 +43,15 @@ _ANY_WIDTH = 10_000
 @shared.runs_argument
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
 @shared.rel_option
-@click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs.")
+@click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system. Default: compare all pairs.")
+@click.option("--against", type=click.Choice(["previous"]), help="Compare each system only with the one before it.")
 @click.option(
-    "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
+    "--iterations", type=shared.COUNT, help="Also compare measures of ours without @ at each iteration up to this."
 )
-@click.option("--iterations", type=shared.COUNT, help="Compare ours named without @ at each iteration up to this too.")
 @click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE)
-@click.option("--seed", type=int, default=42, help="Seed of randomisation test and bootstrap.")
+@click.option("--seed", type=int, default=42, help="Seed of the randomisation test and the bootstrap.")
 @click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both.")
-@click.option("--alpha", type=float, default=0.05, help="The largest p that is significant.")
+@click.option("--alpha", type=float, default=0.05, help="The largest significant p.")
 @shared.places_option("Decimals in markdown and latex.")
 @shared.rows_option
 @shared.plot_option
@@ -79,7 +79,7 @@ def compare(
 ) -> None:
     """Compare two or more runs on any measures, with tests, and say which is better.
 
-    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
+    QRELS and RUN are as in evaluate; NAME=RUN names a system.
     """
     shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
     lines = [parse_requirement(text, rel=rel) for text in required]
@@ -103,7 +103,7 @@ def compare(
             console = open_console(sys.stdout)
             if brief:
                 shown = [*render_briefly(comparison, console.width, Layout(rows=rows))]
-            else:  # whole tables: lines that are wider than the terminal go on below
+            else:  # whole tables: the terminal wraps long lines
                 shown = [*render_on_terminal(comparison, _ANY_WIDTH, Layout(rows=rows))]
                 whole = console.options.update(max_width=_ANY_WIDTH)
                 console.width = max(console.width, *(console.measure(one, options=whole).maximum for one in shown[:2]))
@@ -121,24 +121,24 @@ def compare(
 
 
 def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
-    """Return the baseline that a required line means where none is named; None if no line needs one."""
+    """Return the baseline of requirements without --baseline; None if no requirement needs one."""
     line = next((line for line in lines if line.bound is None), None)
     if line is None:
         return None
     if against is not None:
         raise InputError(
-            f"--require {line.text!r} needs a baseline, and --against {against} compares each system with the one before "
-            "it; leave out one of them, or require a number"
+            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out one of them, or require a "
+            "number"
         )
     return "baseline" if "baseline" in names else names[0]
 
 
 def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
-    """Print the outcome of each line on stderr, and return whether all of them hold."""
+    """Print the outcome of each requirement on stderr, and return whether all of them hold."""
     for line in lines:
         if forbids_improvement(line):
             better = "higher" if find_direction(line.measure) == "up" else "lower"
-            notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
+            notice(f"{line.text!r} forbids to be better than the baseline: {line.measure} is better when {better}")
     outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:
         shared.say(outcome)
