@@ -18,12 +18,7 @@ from tests.support.tables import ROOT
 #: Pages whose examples another test runs.
 ELSEWHERE = {
     "command_line": "tests/test_readme.py",
-    "comparing": "tests/comparing/test_docs.py",
-    "curves": "tests/comparing/test_docs.py",
-    "dedup": "tests/dedup/test_docs.py",
-    "judging": "tests/judging/test_judging_page.py",
     "labelling": "tests/labelling/test_page.py",
-    "pictures": "tests/reporting/test_pictures.py",
 }
 PAGES = sorted(path for path in ROOT.glob("docs/*.md") if path.stem not in ELSEWHERE)
 PAGES.append(ROOT / "docs" / "traces" / "README.md")
