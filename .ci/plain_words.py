@@ -34,7 +34,7 @@ BANNED = {
 }
 SPELLING = {
     "judgement": "judgment",
-    "normalize": "normalise",
+    r"normalize(?!\()": "normalise",
     "randomization": "randomisation",
     "recognize": "recognise",
     "behavior": "behaviour",
