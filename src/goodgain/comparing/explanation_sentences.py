@@ -115,11 +115,8 @@ def _describe_trouble(name: str, iterations: list[dict[str, Any]]) -> str:
     words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
     totals = {said: sum(row[column] or 0 for row in iterations) for column, said in words.items()}
     said = ", ".join(f"{total} {words}" for words, total in totals.items() if total)
-    return (
-        f"of the {count_of(sum(row['searches'] for row in iterations), 'search', 'es')} of {name} {said}"
-        if said
-        else ""
-    )
+    searches = count_of(sum(row["searches"] for row in iterations), "search", "es")
+    return f"{name}, {searches}: {said}" if said else ""
 
 
 def _describe_rate(of: Explanation, row: Mapping[str, Any]) -> str:
