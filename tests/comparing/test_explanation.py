@@ -15,8 +15,10 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.comparing.explanation import explain_runs
 from goodgain.comparing.explanation_sentences import find_most_changed
 from goodgain.comparing.searches import normalise_query
+from goodgain.counting.run_in_blocks import RunFile
 from goodgain.files.results import read_results
 from tests.support import oracle
 from tests.support.counts import how_many
@@ -345,3 +347,12 @@ def test_one_query_is_shown_side_by_side(example: gg.Explanation) -> None:
     assert "| River dam repair plan | new found it only after iteration 3 | 3 | 3 | 4 | -3 |" in text
     with pytest.raises(gg.InputError, match="query 'bus' is not in the qrels"):
         example.to_text(query="bus")
+
+
+def test_a_large_file_read_in_blocks_gives_the_same() -> None:
+    folder = ROOT / "qrels_examples/two_agents"
+    runs = {name: gg.read_run(folder / f"{name}.run") for name in ("quick", "late")}
+    blocks = {name: RunFile(folder / f"{name}.run", "close", 1, is_text=True, block=2_000) for name in runs}
+    qrels = gg.read_qrels(folder / "qrels.txt")
+    found, expected = (explain_runs(qrels, one, "CG@3 SRE") for one in (blocks, runs))
+    assert found.to_text("json") == expected.to_text("json")

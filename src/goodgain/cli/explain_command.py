@@ -12,7 +12,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import open_console, print_frame, write_output
 from goodgain.comparing.explanation import explain_runs
-from goodgain.comparing.explanation_screens import FORMS, render_on_terminal
+from goodgain.comparing.explanation_screens import FORMS, render_on_terminal, take_query
 from goodgain.errors import InputError
 
 _RESULTS = (
@@ -77,5 +77,5 @@ def explain(
         elif output.form in FORMS:
             write_output(explained.to_text(output.form, query=query), output)
         else:
-            rows = explained.documents if query is None else explained.documents.filter(query_id=query)
-            print_frame(rows, output, spreadsheet=spreadsheet)
+            shown = explained if query is None else take_query(explained, query)
+            print_frame(shown.documents, output, spreadsheet=spreadsheet)

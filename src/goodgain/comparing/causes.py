@@ -189,7 +189,11 @@ def _compare_iterations() -> pl.Expr:
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Return the sum of the amounts of each group, rounded once: it does not depend on the order of rows."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
-    return rows.group_by(by, maintain_order=True).agg(documents=pl.len(), amount="amount").with_columns(amount)
+    return (
+        rows.group_by(by, maintain_order=True)
+        .agg(documents=pl.len().cast(pl.Int64), amount="amount")
+        .with_columns(amount)
+    )
 
 
 def sum_causes(documents: pl.DataFrame) -> pl.DataFrame:
@@ -221,23 +225,19 @@ def tabulate_values(parts: Parts, base: Searched, new: Searched) -> pl.DataFrame
 
 
 def find_first_difference(documents: pl.DataFrame, parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:
-    """Return query_id, first_differing_iteration: where what the measure counts first differs; only queries that have one.
+    """Return query_id, first_differing_iteration; only queries that have one.
 
-    For a sum that is the first iteration in which one system alone found a good document.
+    It is the first iteration in which one system alone found a good document. Where a rate counts results, it can also be
+    the first one with other numbers of results or repeats.
     """
-    measure, at = parts.measure, pl.min_horizontal("iteration_base", "iteration_new")
     parted = documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
-    parts_at = [parted.select("query_id", at=at)]
-    if parts.denominator in ("iterations", "results"):
-        keys = ["query_id", "iteration"]
-        rows = [next(iter(one.counts.values())).ledger.select(*keys, "R", "Dup") for one in (base, new)]
-        beside = rows[0].join(rows[1], on=keys, how="full", coalesce=True)
-        results = [pl.col(name).fill_null(0) for name in ("R", "R_right", "Dup", "Dup_right")]
-        differs = (results[0] != results[1]) | (results[2] != results[3])
-        if parts.denominator == "iterations":
-            differs = pl.col("R").is_null() != pl.col("R_right").is_null() if measure.cutoff is None else pl.lit(False)
-        parts_at.append(beside.filter(differs).select("query_id", at="iteration"))
-    found = pl.concat(parts_at)
-    if measure.cutoff is not None:
-        found = found.filter(pl.col("at") <= measure.cutoff)
-    return found.group_by("query_id").agg(pl.col("at").min().alias("first_differing_iteration"))
+    found = parted.select("query_id", at=pl.min_horizontal("iteration_base", "iteration_new"))
+    if parts.denominator == "results":
+        key = ["query_id", "iteration"]
+        rows = [next(iter(one.counts.values())).ledger.select(*key, "R", "Dup") for one in (base, new)]
+        beside = rows[0].join(rows[1], on=key, how="full", coalesce=True).fill_null(0)
+        differs = (pl.col("R") != pl.col("R_right")) | (pl.col("Dup") != pl.col("Dup_right"))
+        found = pl.concat([found, beside.filter(differs).select("query_id", at="iteration")])
+    if parts.measure.cutoff is not None:
+        found = found.filter(pl.col("at") <= parts.measure.cutoff)
+    return found.group_by("query_id").agg(first_differing_iteration=pl.col("at").min())

@@ -24,7 +24,7 @@ from goodgain.comparing.explanation_screens import render_html, write_explanatio
 from goodgain.comparing.explanation_sentences import add_sentences
 from goodgain.comparing.searches import Results, find_wasted, tabulate_iterations
 from goodgain.counting.coverage import measure_coverage
-from goodgain.counting.run_in_blocks import RunFile, partition_by_query
+from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import NoticesOfSystems, check_whole_number, notice
 from goodgain.evaluation import count_with_notices
 from goodgain.formats import Qrels, Run
@@ -48,9 +48,10 @@ class Explanation:
             denominator_new (of a rate, else null), first_differing_iteration (null: none), unjudged_base_only,
             unjudged_new_only (unjudged documents that one system alone found), sentence. One row a query of the qrels.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
-        documents: query_id, measure, doc_id, title (null without results), relevance, iteration_base, iteration_new (null:
-            never), found (`same` iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`,
-            `found_by_neither`), counted_by (also `neither`), cause (null: adds nothing), amount. One row a good document.
+        documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
+            iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
+            counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results). One row a good
+            document.
         iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
             failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
             missing). Without results query_text, failed and repeated queries are null, and empty counts failed ones too.
@@ -59,7 +60,7 @@ class Explanation:
 
     The amounts of a query and measure add up to its difference: `math.fsum` gives the same float. A rate has the causes of
     its numerator, under the name of that measure. With whole labels the difference of CG and NumGood is new - base to the
-    last digit. Else (DCGG, labels such as 2.2) each amount is rounded once, and the two agree to 12 digits.
+    last digit. Else (DCGG, labels such as 2.2) each amount is rounded once, and the two agree up to that rounding.
 
     The cause is the first one that holds in the system that does not count the document. `later` or `earlier`: new, or base,
     found it after the cutoff. `never_searched`: it stopped before the iteration in which the other found the document.
@@ -77,7 +78,6 @@ class Explanation:
     iterations: pl.DataFrame
     wasted: pl.DataFrame
     parts: Mapping[str, Parts]
-    better: Mapping[str, str | None]
     top: int = 5
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
@@ -167,7 +167,7 @@ def explain_runs(
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
-                whole = _read_whole(run)
+                whole = read_whole(run)
                 systems[name] = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
     shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
     if few := describe_shared_queries(shared):
@@ -177,13 +177,9 @@ def explain_runs(
     iterations = tabulate_iterations(systems, rel_shown, opened)
     pools = systems[base].counts[rel_shown].pools
     documents = _find_documents_of(qrels, systems, parts.values())
-    if opened is None:
-        documents = documents.with_columns(title=pl.lit(None, pl.String))
-    else:
-        documents = documents.join(opened.titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    documents = documents.select(
-        "query_id", "measure", "doc_id", "title", pl.exclude("query_id", "measure", "doc_id", "title")
-    )
+    no_titles = documents.select("query_id", "doc_id", title=pl.lit(None, pl.String)).clear()
+    titles = no_titles if opened is None else opened.titles
+    documents = documents.join(titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
     causes = sum_causes(documents)
     explained = Explanation(
         base=base,
@@ -195,7 +191,6 @@ def explain_runs(
         iterations=iterations,
         wasted=find_wasted(iterations, pools.filter(pl.col("GoodPool") > 0).get_column("query_id")),
         parts=parts,
-        better={str(measure): measure.declaration.better for measure in asked},
         top=top,
     )
     return replace(explained, queries=add_sentences(explained))
@@ -247,14 +242,6 @@ def _count_unjudged(base: Searched, new: Searched, measure: GoodGainMeasure) -> 
         alone = mine.join(other, on=["query_id", "doc_id"], how="anti")
         counted.append(alone.group_by("query_id").len(f"unjudged_{name}_only"))
     return counted[0].join(counted[1], on="query_id", how="full", coalesce=True)
-
-
-def _read_whole(run: Run | RunFile) -> Run:
-    """Return a run in memory: causes need every row of a query in both systems."""
-    if not isinstance(run, RunFile):
-        return run
-    rows = [block.run.rows for block in partition_by_query(run)]
-    return Run(pl.concat(rows, how="vertical_relaxed"), name=run.name)
 
 
 def _find_name(run: Run) -> str | None:

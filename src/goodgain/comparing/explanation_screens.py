@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -12,13 +13,13 @@ import polars as pl
 from goodgain.comparing.causes import Parts
 from goodgain.comparing.explanation_sentences import (
     QueryRows,
+    describe_cause,
     describe_change,
     describe_outcome,
     describe_values,
     describe_whole,
     find_most_changed,
     name_documents,
-    say,
     shorten,
     show,
     show_signed,
@@ -27,6 +28,7 @@ from goodgain.comparing.explanation_sentences import (
 )
 from goodgain.comparing.rendering import build_rich_table, escape_markdown, write_grid
 from goodgain.comparing.table_cells import Cell, Grid
+from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError
 from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, write_table
 
@@ -76,17 +78,14 @@ def _build_causes_grid(of: Explanation, parts: Parts, queries: int) -> Grid:
     causes = total_causes(of, measure)
     header = ["cause", "good documents", "queries", measure, "per query"]
     rows = [
-        [
-            say(of, parts, row["counted_by"], row["cause"], "them"),
-            f"{row['documents']:,}",
-            f"{row['queries']:,}",
-            row["amount"],
-        ]
-        for row in causes.iter_rows(named=True)
+        (describe_cause(of, parts, counted_by, cause, "them"), f"{documents:,}", f"{number:,}", amount)
+        for counted_by, cause, documents, amount, number in causes.iter_rows()
     ]
     if rows:
-        rows.append([f"{of.new} minus {of.base}", "", "", math.fsum(causes.get_column("amount"))])
-    cells = [[*map(Cell, row[:3]), Cell(show_signed(row[3])), Cell(show_signed(row[3] / queries))] for row in rows]
+        rows.append((f"{of.new} minus {of.base}", "", "", math.fsum(causes.get_column("amount"))))
+    cells = [
+        [*map(Cell, words), Cell(show_signed(amount)), Cell(show_signed(amount / queries))] for *words, amount in rows
+    ]
     return Grid(f"Causes of the difference in {measure}", header, 1, cells)
 
 
@@ -99,26 +98,36 @@ def _build_rate_grid(of: Explanation, measure: str, queries: pl.DataFrame) -> Gr
     return Grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
 
 
+def take_query(of: Explanation, query_id: str) -> Explanation:
+    """Return the rows of an explanation about one query.
+
+    Raises:
+        InputError: the qrels lack the query.
+    """
+    taken = {name: getattr(of, name).filter(query_id=query_id) for name in _FRAMES}
+    if not taken["queries"].height:
+        known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
+        raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")
+    return replace(of, **taken)
+
+
 def build_side_by_side(of: Explanation, query_id: str) -> Iterator[Part]:
     """Yield one query: its values, both agents iteration by iteration, and its good documents."""
-    queries = of.queries.filter(query_id=query_id)
-    if not queries.height:
-        known = ", ".join(of.queries.get_column("query_id").unique().sort().head(3))
-        raise InputError(f"query {query_id!r} is not in the qrels. They have {known} and others.")
-    rows, sides = QueryRows(of), (("base", of.base), ("new", of.new))
-    said = (f"{describe_values(row)}. {row['sentence'] or ''}".strip() for row in queries.iter_rows(named=True))
+    of = take_query(of, query_id)
+    sides = (("base", of.base), ("new", of.new))
+    said = (f"{describe_values(row)}. {row['sentence'] or ''}".strip() for row in of.queries.iter_rows(named=True))
     yield Lines("", [(0, one) for one in said])
-    for measure, parts in {str(parts.numerator): parts for parts in of.parts.values()}.items():
-        documents = of.documents.filter(query_id=query_id, measure=measure)
-        if measure == str(of.parts[of.measures[0]].numerator):
-            yield _build_iterations_grid(rows, query_id, sides, documents)
-            if of.iterations.filter(query_id=query_id).get_column("brought_nothing_good").any():
+    for number, (measure, parts) in enumerate({str(one.numerator): one for one in of.parts.values()}.items()):
+        documents = of.documents.filter(measure=measure)
+        if number == 0:
+            yield _build_iterations_grid(of, query_id, sides, documents)
+            if of.iterations.get_column("brought_nothing_good").any():
                 yield Lines("", [(0, "! the iteration brought nothing good while good documents were missing")])
         header = ["good document", "cause", "label", *(f"{name} found it at" for _, name in sides), "adds"]
         cells = [
             [
                 shorten(row["title"] or row["doc_id"]),
-                "" if row["cause"] is None else say(of, parts, row["counted_by"], row["cause"], "it"),
+                "" if row["cause"] is None else describe_cause(of, parts, row["counted_by"], row["cause"], "it"),
                 *(show(row[column]) for column in ("relevance", "iteration_base", "iteration_new")),
                 show_signed(row["amount"]),
             ]
@@ -128,12 +137,12 @@ def build_side_by_side(of: Explanation, query_id: str) -> Iterator[Part]:
 
 
 def _build_iterations_grid(
-    rows: QueryRows, query_id: str, sides: Iterable[tuple[str, str]], documents: pl.DataFrame
+    of: Explanation, query_id: str, sides: Iterable[tuple[str, str]], documents: pl.DataFrame
 ) -> Grid:
     columns: list[list[str]] = []
     header = ["iteration"]
     for side, name in sides:
-        searched = rows.iterations(query_id, name)
+        searched = of.iterations.filter(system=name).to_dicts()
         texts = [f"{row['query_text'] or ''}{' (repeated)' * bool(row['is_repeated_query'])}" for row in searched]
         found = [documents.filter(pl.col(f"iteration_{side}") == row["iteration"]) for row in searched]
         brought = [_describe_row(row, good) for row, good in zip(searched, found, strict=True)]
@@ -160,11 +169,9 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     if form == "json":
-        frames = {name: getattr(of, name) for name in _FRAMES}
-        if query is not None:
-            frames = {name: frame.filter(query_id=query) for name, frame in frames.items()}
-        rows = {name: frame.to_dicts() for name, frame in frames.items()}
-        content = {"base": of.base, "new": of.new, "measures": of.measures, **rows}
+        shown = of if query is None else take_query(of, query)
+        frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
+        content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
         return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     return "\n\n".join(map(_write_markdown, build_parts(of, query))) + "\n"
 
@@ -192,10 +199,7 @@ def render_html(of: Explanation) -> str:
             shown.append(write_table(part.title, part.header, cells, words=part.words))
         else:
             shown += [f"<p><b>{escape_html(part.title)}</b></p>"] if part.title else []
-            indent = (
-                f'<div style="margin-left:{1.5 * level}em">{escape_html(text)}</div>' for level, text in part.lines
-            )
-            shown.append(f"<div>{''.join(indent)}</div>")
+            shown += [f'<div style="margin-left:{level}em">{escape_html(text)}</div>' for level, text in part.lines]
     return "".join(shown)
 
 
@@ -209,7 +213,7 @@ def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
             yield build_rich_table(part)
             continue
         if part.title:
-            yield Text(part.title, style="bold")
+            yield Text(escape_controls(part.title), style="bold")
         for level, text in part.lines:
             yield Padding(Text(escape_controls(text)), (0, 0, 0, 2 * level))
         yield Text("")

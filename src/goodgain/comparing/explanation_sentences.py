@@ -34,7 +34,7 @@ _NAMED, _LONGEST = 3, 70
 
 
 class QueryRows:
-    """The rows of an explanation by query, as dicts."""
+    """The rows of an explanation by query: a filter for each of many queries takes long."""
 
     def __init__(self, of: Explanation) -> None:
         self._of = of
@@ -71,29 +71,26 @@ def describe_change(of: Explanation, rows: QueryRows, row: Mapping[str, Any], *,
     at, query_id = row["first_differing_iteration"], row["query_id"]
     if at is not None and row["difference"]:
         searched = [rows.iterations(query_id, name) for name in (of.base, of.new)]
-        sides = [f"{name} {describe_search(one, at)}" for name, one in zip((of.base, of.new), searched, strict=True)]
-        has_texts = any(one["query_text"] for iterations in searched for one in iterations)
-        yield from (sides if named and has_texts else [f"At iteration {at} {sides[0]}; {sides[1]}"])
+        sides = [f"{name} {_describe_search(one, at)}" for name, one in zip((of.base, of.new), searched, strict=True)]
+        yield from sides if named else [f"At iteration {at} {sides[0]}; {sides[1]}"]
     if row["numerator_base"] is not None and row["difference"]:
         yield _describe_rate(of, row)
     documents = rows.documents(query_id, row["measure"]).filter(pl.col("cause").is_not_null())
-    causes = add_up(documents, ["counted_by", "cause"]).sort(
-        "amount", descending=row["difference"] > 0, maintain_order=True
-    )
+    causes = add_up(documents, ["counted_by", "cause"])
+    causes = causes.sort("amount", descending=row["difference"] > 0, maintain_order=True)
     for counted_by, cause, number, amount in causes.iter_rows():
         found = documents.filter(counted_by=counted_by, cause=cause)
-        names = name_documents(found) if named else count_of(number, "good document")
-        yield f"{say(of, of.parts[row['measure']], counted_by, cause, names)} ({show_signed(amount)})"
+        names = name_documents(found) if named else _count(number, "good document")
+        yield f"{describe_cause(of, of.parts[row['measure']], counted_by, cause, names)} ({show_signed(amount)})"
     if named:
-        yield from filter(
-            None, (_describe_trouble(name, rows.iterations(query_id, name)) for name in (of.base, of.new))
-        )
+        troubles = (_describe_trouble(name, rows.iterations(query_id, name)) for name in (of.base, of.new))
+        yield from filter(None, troubles)
 
 
-def describe_search(iterations: list[dict[str, Any]], at: int) -> str:
+def _describe_search(iterations: list[dict[str, Any]], at: int) -> str:
     """Return what a system did in an iteration: the rest of a sentence that begins with its name."""
     if len(iterations) < at:
-        return f"had stopped after {count_of(len(iterations), 'iteration')}" if iterations else "never searched"
+        return f"had stopped after {_count(len(iterations), 'iteration')}" if iterations else "never searched"
     row = iterations[at - 1]
     if not row["query_text"]:
         return describe_outcome(row)
@@ -102,9 +99,10 @@ def describe_search(iterations: list[dict[str, Any]], at: int) -> str:
 
 
 def describe_outcome(row: Mapping[str, Any]) -> str:
+    """Return what an iteration brought, in a few words."""
     others = row["new_other"] + row["unjudged"]
     if row["new_good"]:
-        return f"found {count_of(row['new_good'], 'good document')}"
+        return f"found {_count(row['new_good'], 'good document')}"
     if not others and not row["repeated"]:
         return "got an error" if row["failed"] else "got no results"
     return "found nothing good" if others else "got only results that it had"
@@ -115,19 +113,18 @@ def _describe_trouble(name: str, iterations: list[dict[str, Any]]) -> str:
     words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
     totals = {said: sum(row[column] or 0 for row in iterations) for column, said in words.items()}
     said = ", ".join(f"{total} {words}" for words, total in totals.items() if total)
-    searches = count_of(sum(row["searches"] for row in iterations), "search", "es")
+    searches = _count(sum(row["searches"] for row in iterations), "search", "es")
     return f"{name}, {searches}: {said}" if said else ""
 
 
 def _describe_rate(of: Explanation, row: Mapping[str, Any]) -> str:
     parts = of.parts[row["measure"]]
-    above, below = (
-        f"{show(row[f'{part}_base'])} → {show(row[f'{part}_new'])}" for part in ("numerator", "denominator")
-    )
-    return f"{parts.numerator} {above}, {parts.denominator} {below}"
+    above, below = ([show(row[f"{part}_{side}"]) for side in ("base", "new")] for part in ("numerator", "denominator"))
+    return f"{parts.numerator} {' → '.join(above)}, {parts.denominator} {' → '.join(below)}"
 
 
-def say(of: Explanation, parts: Parts, counted_by: str, cause: str, names: str) -> str:
+def describe_cause(of: Explanation, parts: Parts, counted_by: str, cause: str, names: str) -> str:
+    """Return what happened to documents, which have these names in the sentence."""
     return _HAPPENED[counted_by, cause].format(base=of.base, new=of.new, n=names, at=parts.measure.cutoff)
 
 
@@ -160,22 +157,21 @@ def summarise(of: Explanation, rows: QueryRows, measure: str, queries: pl.DataFr
     """Return the sentence that says most: queries down and up, the main cause, and the query that lost most."""
     falling, rising = find_most_changed(queries, queries.height)
     if not falling.height and not rising.height:
-        return f"{measure}: {of.base} and {of.new} are equal in {count_of(queries.height, 'query')}."
+        return f"{measure}: {of.base} and {of.new} are equal in {_count(queries.height, 'query')}."
     means = [math.fsum(queries.get_column(name)) / queries.height for name in ("base", "new")]
     total = math.fsum(queries.get_column("difference"))
     said = [
-        f"{measure}: {of.new} is lower than {of.base} in {falling.height:,} of {count_of(queries.height, 'query')} and higher in "
+        f"{measure}: {of.new} is lower than {of.base} in {falling.height:,} of {_count(queries.height, 'query')} and higher in "
         f"{rising.height:,}; mean {show(means[0])} → {show(means[1])} ({show_signed(total / queries.height)})."
     ]
     causes = total_causes(of, str(of.parts[measure].numerator))
-    same_way = causes.filter(pl.col("amount") * (total or -1) > 0) if of.better[measure] == "up" else causes.clear()
+    same_way = causes.filter(pl.col("amount") * (total or -1) > 0)
+    is_up = of.parts[measure].measure.declaration.better == "up"
     if same_way.height:
         main = same_way.sort(pl.col("amount").abs(), descending=True, maintain_order=True).row(0, named=True)
-        names = count_of(main["documents"], "good document")
-        said.append(
-            f"Main cause: {say(of, of.parts[measure], main['counted_by'], main['cause'], names)} ({show_signed(main['amount'])})."
-        )
-    is_up = of.better[measure] == "up"
+        names = _count(main["documents"], "good document")
+        cause = describe_cause(of, of.parts[measure], main["counted_by"], main["cause"], names)
+        said.append(f"Main cause: {cause} ({show_signed(main['amount'])}).")
     worse, better = (falling, rising) if is_up else (rising, falling)
     row = (worse if worse.height else better).row(0, named=True)
     did = ("lost" if is_up else "worsened") if worse.height else "improved"
@@ -197,9 +193,9 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         wasted, rows = of.wasted.filter(system=name), of.iterations.filter(system=name)
         total, searches = (int(rows.get_column(column).sum()) for column in ("repeated_queries", "searches"))
         unproductive = int(rows.get_column("brought_nothing_good").sum())
-        share = f" It repeated {total:,} of its {count_of(searches, 'search string')}." if total else ""
+        share = f" It repeated {total:,} of its {_count(searches, 'search string')}." if total else ""
         yield (
-            f"{name}: {unproductive:,} of {count_of(rows.height, 'iteration')} brought nothing good while some was missing; "
+            f"{name}: {unproductive:,} of {_count(rows.height, 'iteration')} brought nothing good while some was missing; "
             f"{int(wasted.get_column('wasted').sum()):,} came after the last good document of a query.{share}"
         )
     first = of.queries.filter(measure=of.measures[0])
@@ -210,12 +206,13 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         )
 
 
-def count_of(number: int, noun: str, ending: str = "s") -> str:
+def _count(number: int, noun: str, ending: str = "s") -> str:
     many = "queries" if noun == "query" else f"{noun}{ending}"
     return f"{number:,} {noun if number == 1 else many}"
 
 
 def shorten(text: str) -> str:
+    """Return a text of a log in one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
@@ -229,5 +226,6 @@ def show(value: float | None) -> str:
 
 
 def show_signed(value: float) -> str:
+    """Return a number as `show` does, with its sign."""
     shown = show(value)
     return shown if shown == "0" or value < 0 else f"+{shown}"
