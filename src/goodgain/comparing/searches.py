@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from goodgain.comparing.causes import Searched
+from goodgain.dedup.normalisation import normalise_texts
 from goodgain.errors import InputError, notice
 from goodgain.files.results import open_results
 from goodgain.files.table_reading import read_frame
@@ -41,12 +41,19 @@ class Results:
         are_apart = len(self.sources) == 2
         source = self.sources[position if are_apart else 0]
         known = source.get_column("system").to_list() if "system" in source.columns else []
-        searches = list_searches(source, system=None if are_apart and name not in known else name)
+        if name not in known and not are_apart:
+            names = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
+            raise InputError(
+                f"the results hold no system {name!r}, only {names}. Name the runs as the results do, or give results= for each."
+            )
+        searches = list_searches(source, system=name if name in known else None)
         failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
-        repeated = pl.Series("repeated", find_repeated_queries(searches.select("query_id", "search_query").rows()))
-        described = searches.with_columns(repeated, failed=failed).group_by(_KEY, maintain_order=True)
+        asked = normalise_queries(searches.get_column("search_query")).alias("asked")
+        repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked").is_first_distinct()
+        searches = searches.with_columns(asked).with_columns(repeated=repeated, failed=failed)
+        described = searches.group_by(_KEY, maintain_order=True)
         rows = described.agg(
-            query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; "),
+            query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
             failed=pl.when(pl.col("failed").count() > 0).then(pl.col("failed").sum()),
             empty=((pl.col("results") == 0) & ~pl.col("failed").fill_null(False)).sum(),
             repeated_queries=pl.col("repeated").sum(),
@@ -58,31 +65,14 @@ class Results:
         return found.drop("number")
 
 
-def find_repeated_queries(searches: Sequence[tuple[str, str | None]]) -> list[bool]:
-    """Return for each search (query id, search string) whether its query had the same string before.
+def normalise_queries(texts: pl.Series) -> pl.Series:
+    """Return search strings in lower case, with one blank in place of blanks and punctuation; null if nothing is left.
 
-    Case, blanks and punctuation do not count.
-
-    >>> find_repeated_queries([("q", "River dam"), ("q", "river  dam?"), ("r", "river dam"), ("r", None)])
-    [False, True, False, False]
+    >>> normalise_queries(pl.Series(["  River-Dam,  COST? ", "river dam cost", "?"])).to_list()
+    ['river dam cost', 'river dam cost', None]
     """
-    met: set[tuple[str, str]] = set()
-    repeated = []
-    for query_id, text in searches:
-        key = (query_id, normalise_query(text or ""))
-        repeated.append(bool(key[1]) and key in met)
-        met.add(key)
-    return repeated
-
-
-def normalise_query(text: str) -> str:
-    """Return a search string in lower case, with one blank in place of blanks and punctuation.
-
-    >>> normalise_query("  River-Dam,  COST? ")
-    'river dam cost'
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join("".join(" " if unicodedata.category(sign)[0] == "P" else sign for sign in folded).split())
+    bare = normalise_texts(texts).str.replace_all(r"[\p{P}\s]+", " ").str.strip_chars()
+    return bare.replace("", None)
 
 
 def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results | None) -> pl.DataFrame:
