@@ -247,7 +247,7 @@ class _RunScores:
 def _score_batches(batches: Iterator[QueryBatch], scores: _RunScores, qrels: Qrels) -> _Values:
     with ThreadPoolExecutor(1) as beside:
         for number, batch in enumerate(batches):
-            if number == 0:  # beside the counting of the next blocks
+            if number == 0:  # while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
             scores.add(batch)
     return scores.finish()

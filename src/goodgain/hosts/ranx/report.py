@@ -130,7 +130,6 @@ class _Value(float):
 
 
 def _describe_columns(metrics: list[str]) -> dict[str, _Column]:
-    """Return metric -> its column, for our measures."""
     columns = {}
     for metric in metrics:
         measure = parse_metric(metric)
