@@ -36,11 +36,11 @@ nb_execution_mode = "off"  # the tests execute the notebooks
 autodoc_typehints = "none"  # the signature in the docstring's words is enough
 autodoc_member_order = "bysource"
 add_module_names = False
+default_role = "code"  # docstrings write names between single backquotes
 napoleon_use_rtype = False
-suppress_warnings = ["myst.xref_missing_dir"]
 
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]*\]\([^|]+\)[^|]*) \|$", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)#]+?)(?:\.md|\.ipynb)\)")
+_LINK = re.compile(r"\]\(([^)#]+?)(?:\.md|\.ipynb)\)")
 
 
 def add_contents(app: Any, page: str, source: list[str]) -> None:
@@ -48,7 +48,7 @@ def add_contents(app: Any, page: str, source: list[str]) -> None:
     if page == root_doc:
         table = source[0].partition("## Where to go next")[2]
         for caption, links in _ROW.findall(table):
-            pages = "\n".join(f"{title[0].upper()}{title[1:]} <{path}>" for title, path in _LINK.findall(links))
+            pages = "\n".join(_LINK.findall(links))
             source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption[0].upper()}{caption[1:]}\n\n{pages}\n```\n"
     elif page in ("docs/traces/README", "qrels_examples/README"):
         others = "*" if page.startswith("docs") else "*/README"

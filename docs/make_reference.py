@@ -37,7 +37,9 @@ ITERATIONS = """\
 >>> import goodgain as gg
 >>> import polars as pl
 >>> qrels = {"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}
->>> agent = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})
+>>> agent = pl.DataFrame(
+...     {"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")}
+... )
 """
 RANKING = """\
 >>> grades = {"q": {"a": 2, "b": 0, "c": 1, "e": 1, "x": 0}}
@@ -93,7 +95,7 @@ def find_example(declaration: Declaration) -> tuple[str, float, str]:
         is_whole = declaration.takes(read_parameters(measure) | at)
         name = declaration.name + ("" if is_whole else "(rel=1)") + "".join(f"@{value}" for value in at.values())
     names: dict[str, object] = {}
-    exec((ITERATIONS + RANKING).replace(">>> ", ""), names)
+    exec((ITERATIONS + RANKING).replace(">>> ", "").replace("... ", ""), names)
     data = "qrels, agent" if declaration.is_over_ledger else "grades, ranking"
     scores: gg.Scores = eval(f"gg.evaluate({data}, '{name}')", names)
     return name, scores[name], data

@@ -295,7 +295,7 @@ def test_names_of_systems_are_free() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"systems": {"a": "lean"}}, "needs two systems or more, and there is a"),
+        ({"systems": {"a": "lean"}}, "needs two systems or more, and got only a"),
         ({"systems": ["lean", "wordy"]}, "give each run a name"),
         ({"baseline": "c"}, "baseline 'c' is not one of the systems; they are wordy, lean"),
         ({"iterations": 0}, "iterations=0: give a whole number from 1"),

@@ -47,6 +47,9 @@ WRONG = {
     "SRE rel=3)": "SRE|name of a measure",
     "HitRate@10": "write Success@10",
     "Hit@5": "write Success@5",
+    "hits@5": "write P@5 (hits are k times it)",
+    "ndcg_burges@10": "write nDCG(dcg='exp-log2')@10",
+    "rbp.80": "write RBP(rel=1,p=0.80)",
     "F1@5": "write F@5",
     "F2@5": "write F(beta=2)@5",
     "f1": "write F@k, or SetF",
@@ -239,3 +242,11 @@ def test_a_name_that_ends_in_its_cutoff_suggests_the_sign(written: str, meant: s
 
 def test_names_are_understood_in_any_case() -> None:
     assert str(parse_measure("ncg@6")) == "nCG@6"
+
+
+@pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
+def test_every_measure_over_one_ranking_is_computed_as_it_is_spelled(declared: Declaration) -> None:
+    spelled = declared.usage.replace("[", "").replace("]", "").replace("@k", "@10").replace("@recall", "@0.5")
+    name, at, cutoff = spelled.partition("@")
+    rel = "(rel=1)" if "rel" in declared.parameters else ""
+    assert declared.computes(parse_measure(f"{name}{rel}{at}{cutoff}"))

@@ -46,7 +46,8 @@ _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 #: Names in other tools (in any case) -> the measure here; `k` is the number in the name.
 _ELSEWHERE = {
-    r"(?:hit|hits|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
+    r"hits(?:@|_|\.)(?P<k>\d+)": "P@{k} (hits are k times it)",
+    r"(?:hit|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
     r"f1(?:@|_|\.)(?P<k>\d+)": "F@{k}",
     r"f2(?:@|_|\.)(?P<k>\d+)": "F(beta=2)@{k}",
     r"f1": "F@k, or SetF for the whole ranking",
@@ -70,7 +71,11 @@ _ELSEWHERE = {
     r"num_rel": "NumRel",
     r"num_rel_ret": "NumRelRet",
     r"r_?precision": "Rprec",
-    r"hit_?rate|hits?": "Success@10",
+    r"hit_?rate|hit": "Success@10",
+    r"hits": "NumRet(rel=1)",
+    r"ndcg_burges@(?P<k>\d+)": "nDCG(dcg='exp-log2')@{k}",
+    r"rbp\.(?P<k>\d+)": "RBP(rel=1,p=0.{k})",
+    r"unj": "Unjudged@k",
     r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} if all results are judged",
     r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
     r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
