@@ -59,8 +59,8 @@ def evaluate(
             rel=1, `nCG@6` means `nCG(rel=1)@6`; classic measures keep their own threshold.
         order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures for the classic measures; None computes them here, or lets ir_measures choose.
-        bounds: also return the range of each value once unjudged results are labelled: with 0, and with the largest label
-            of the qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
+        bounds: also return the range of each value once unjudged results are labelled, from 0 to the largest label of the
+            qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
 
     Returns:
@@ -247,7 +247,7 @@ class _RunScores:
 def _score_batches(batches: Iterator[QueryBatch], scores: _RunScores, qrels: Qrels) -> _Values:
     with ThreadPoolExecutor(1) as beside:
         for number, batch in enumerate(batches):
-            if number == 0:  # beside the counting of the next blocks
+            if number == 0:  # while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
             scores.add(batch)
     return scores.finish()

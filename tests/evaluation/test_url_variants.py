@@ -59,7 +59,7 @@ def test_compare_says_of_which_system_it_is() -> None:
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.compare(qrels, {"old": old, "new": new}, "SRE@1")
     (said,) = [str(one.message) for one in told if "another spelling" in str(one.message)]
-    assert said.startswith("new: 3 of 3 URLs without a judgment")
+    assert said.startswith("new: 3 of 3 sampled URLs without a judgment")
 
 
 def _write(folder: Path, queries: int) -> tuple[Path, Path]:

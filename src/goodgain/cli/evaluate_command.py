@@ -116,7 +116,6 @@ def evaluate(
 
 
 def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
-    """Return the values of each query, system by system within a query."""
     found = [
         Value(query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None)
         for system, of in scores.items()
@@ -156,6 +155,5 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
 
 
 def _show_some(query_ids: pl.Series) -> str:
-    """Return the first queries in brackets; nothing without queries."""
     shown = list_examples(query_ids)
     return f" ({', '.join(shown)}{', ...' * (len(query_ids) > len(shown))})" if shown else ""

@@ -34,7 +34,7 @@ _POLICIES = ("standard", "id", "strict", "content")
     "--output",
     metavar="RUN",
     required=True,
-    help="The run to write; {system} in the name writes one run per system.",
+    help="The run to write; {system} in its name: one run each.",
 )
 @shared.file_option("--results", help="Also write the results: .jsonl or .parquet.")
 @shared.file_option("--costs", help="Also write the cost of each iteration: .jsonl or .parquet.")

@@ -151,7 +151,6 @@ def print_values(
 
 
 def _list_fields(one: Value, *, by_query: bool, named: bool) -> dict[str, Any]:
-    """Return the fields of a value in JSON, CSV and Parquet."""
     row: dict[str, Any] = {"system": one.system} if named else {}
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
@@ -217,7 +216,6 @@ def _write_cell(value: Value, places: int) -> str:
 
 
 def _write_value(value: Value, places: int) -> list[str]:
-    """Return the text of a value, and of its bounds if any."""
     bounds = value.bounds or ()
     return [
         _format_value(value.value, places),

@@ -113,11 +113,11 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     rows = read_run(file, errors=errors, columns=columns).rows
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
-    repeats = results.height - results.select("query_id", "doc_id").unique().height
+    duplicates = results.height - results.select("query_id", "doc_id").unique().height
     print(
         f"{file}: run, {rows.get_column('query_id').n_unique()} queries, {searched.height} iterations "
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
-        f"{results.height} results, {repeats} of them repeats"
+        f"{results.height} results, {duplicates} of them duplicates"
     )
 
 
@@ -180,7 +180,6 @@ def list_measures() -> None:
 
 
 def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
-    """Yield the declaration of each measure, and descriptions of its own parameters."""
     for measure in MEASURES.values():
         parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
         yield measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]

@@ -87,7 +87,9 @@ bounds_option = click.option(
     help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
 )
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
-plot_option = file_option("--plot", callback=_check_plot_name, help="Also draw it, into a .png, .svg or .pdf file.")
+plot_option = file_option(
+    "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."
+)
 spreadsheet_option = click.option(
     "--spreadsheet",
     is_flag=True,

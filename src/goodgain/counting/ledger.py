@@ -205,7 +205,6 @@ def _take_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
 
 
 def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
-    """Add the label to each first occurrence; null without one."""
     if labels is None:
         return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")
     of_iteration = qrels.filter(~nw.col("iteration").is_null())

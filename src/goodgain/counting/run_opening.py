@@ -113,7 +113,7 @@ def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> Run
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     """Return query_id and doc_id of at most 6,000 rows of a run.
 
-    A run in memory and a text file give rows from all parts; others give their first rows.
+    A run in memory and an uncompressed text file give rows from all parts, any other its first rows.
     """
     if not isinstance(run, RunFile) and isinstance(run.frame, pl.DataFrame):
         rows = run.frame.select("query_id", "doc_id")

@@ -189,7 +189,7 @@ def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> 
     found = rows.filter(pl.col("document") == document)
     if found.is_empty():
         where = f" in query {query_id}" if query_id is not None else ""
-        raise InputError(f"There is no document {document!r}{where}: take a name from the column document.")
+        raise InputError(f"the results{where} have no document {document!r}; choose one of the column document")
     return found
 
 

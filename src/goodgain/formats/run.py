@@ -328,7 +328,7 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
     if len(named) < least:
         there = ", ".join(named) or "none"
         if least == 1:
-            raise InputError("there is no run; give one, with its name: {'agent': run}")
+            raise InputError("no run was given; give one with its name: {'agent': run}")
         raise InputError(f"a comparison needs two systems or more, and got only {there}; add another run")
     return named
 

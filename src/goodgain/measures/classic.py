@@ -50,7 +50,6 @@ DECLARED: dict[str, Declaration] = {}
 def _declare(
     name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
 ) -> Declaration:
-    """Declare a measure; `details` override the defaults of this file."""
     common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "classic"}
     declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
     return declared
@@ -99,7 +98,7 @@ _declare(
     "sum of the precision at the rank of each relevant document at ranks <= cutoff / relevant documents",
     lambda ranks: divide(ranks.total(ranks.relevant * ranks.relevant_so_far / ranks.k), ranks.num_rel),
     source=_TREC_EVAL + "map and map_cut",
-    remark="AP@k divides by all relevant documents; some textbooks divide by min(k, relevant documents): TruncatedAP",
+    remark="AP@k divides by all relevant documents; TruncatedAP divides by min(k, relevant documents), as some textbooks do",
 )
 _declare(
     "Success",

@@ -43,7 +43,6 @@ MEASURES: dict[str, GoodGainMeasure] = {}
 def _declare(
     name: str, title: str, definition: str, formula: Callable[[UpTo], pl.Expr], **details: Any
 ) -> GoodGainMeasure:
-    """Declare a measure; `details` override the defaults of this file."""
     common = {
         "better": "up",
         "bounds": ("0", ""),
@@ -238,7 +237,7 @@ NumGood = _declare_count(
 )
 NumDup = _declare_count(
     "NumDup",
-    "Number of Repeated Results",
+    "Number of Duplicate Results",
     "sum Dup_k",
     lambda upto: upto.total(Dup),
     better="down",

@@ -87,7 +87,6 @@ DECLARED: dict[str, Declaration] = {}
 def _declare(
     name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
 ) -> RankedMeasure:
-    """Declare a measure; `details` override the defaults of this file."""
     common: dict[str, Any] = {"better": "up", "bounds": ("0", "1"), "family": "ranked"}
     declared = DECLARED[name] = Declaration(name, title, definition, formula, **common | details)
     measure: RankedMeasure = declared.measure  # type: ignore[assignment]  # only classic ones may be of ir_measures
@@ -112,7 +111,7 @@ RankIDCG = _declare(
     "RankIDCG",
     "Ideal Discounted Cumulative Gain over ranks",
     "RankDCG of all judged documents by descending label; with ideal='ranking', of all documents of the ranking by "
-    "descending label, where no label counts as 0",
+    "descending label; a document without a label counts as 0",
     compute_ideal_dcg,
     better=None,
     bounds=("0", ""),
@@ -120,7 +119,7 @@ RankIDCG = _declare(
     source="as RankDCG; many tutorials use ideal='ranking'",
     position=place_for_dcg,
     own={"cutoff": _OPTIONAL_K, "dcg": _DCG, "ideal": IDEAL},
-    remark="it is the largest possible RankDCG and says nothing about the quality of a run",
+    remark="it is an ideal, and says nothing about the quality of a run",
 )
 ElevenPointAP = _declare(
     "ElevenPointAP",

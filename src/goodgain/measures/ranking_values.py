@@ -105,12 +105,13 @@ class RankedScores:
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
         """Add the sums of rows that stay on their engine; collects one row per query."""
-        counting = replace(self.plan, sums=self.plan.sums.with_number_of_rows())
+        sums = self.plan.sums
+        counting = replace(self.plan, sums=replace(sums, summed=sums.summed | {"NumRet": nw.lit(1.0)}))
         numbered = self._judged.with_columns(pl.col("query").cast(pl.Int64))
-        sums = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
-        sums = sums.with_columns(pl.col("query").cast(pl.UInt32))
-        self._retrieved.append(sums.select("query", pl.col("NumRet").cast(pl.Int64)))
-        self._sums.append(sums.drop("NumRet"))
+        summed = collect(counting.sum_rows(rows, move_to_engine(rows, nw.from_native(numbered))))
+        summed = summed.with_columns(pl.col("query").cast(pl.UInt32))
+        self._retrieved.append(summed.select("query", pl.col("NumRet").cast(pl.Int64)))
+        self._sums.append(summed.drop("NumRet"))
 
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted) and a Float64 column per measure, also for queries in no batch."""

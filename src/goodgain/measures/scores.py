@@ -11,7 +11,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.counting.coverage import SharedQueries, list_examples
+from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import HtmlCell, escape_html, write_table
 from goodgain.measures.declaration import add_arrow
@@ -48,11 +48,6 @@ class Scores:
     queries: SharedQueries
     _rel: float | None
     notes: tuple[str, ...] = ()
-
-    @property
-    def unjudged_queries(self) -> list[str]:
-        """Up to three queries of the run that the qrels lack, as examples."""
-        return list_examples(self.queries.only_searched)
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:

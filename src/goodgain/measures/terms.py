@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -145,10 +145,6 @@ class Sums:
     def names(self) -> list[str]:
         """The columns that `aggregate` returns in addition to query."""
         return [*self.summed, *self.highest]
-
-    def with_number_of_rows(self) -> Sums:
-        """Return the same sums with NumRet, the number of rows of a query."""
-        return replace(self, summed=self.summed | {"NumRet": nw.lit(1.0)})
 
     def __bool__(self) -> bool:
         return bool(self.summed or self.highest)

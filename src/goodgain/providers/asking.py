@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -149,14 +150,14 @@ def _group_requests(
     has no rows left for a second value of a parameter. So measures share a call only if they differ just in name and cutoff.
     """
     requests: dict[tuple[Any, ...], _Request] = {}
+    met: Counter[tuple[Any, ...]] = Counter()  # how many measures a provider cannot distinguish
     for measure in measures:
         asked, labelling = choose_labelling(measure, fractional)
         chosen = choose_provider(asked, provider)
         key = (chosen.NAME, labelling, _list_parameters(asked))
-        further = 0
-        while _is_taken(requests.get((*key, further)), asked):
-            further += 1
-        request = requests.setdefault((*key, further), _Request(chosen, labelling, {}))
+        same = (*key, _identify(asked))
+        request = requests.setdefault((*key, met[same]), _Request(chosen, labelling, {}))
+        met[same] += 1
         request.named[_cache_name(asked)] = measure
     return requests.values()
 
@@ -168,12 +169,8 @@ def _list_parameters(measure: ir_measures.Measure) -> tuple[tuple[str, str], ...
     return tuple((name, repr(value)) for name, value in sorted(given.items()) if value != supported[name].default)
 
 
-def _is_taken(request: _Request | None, measure: ir_measures.Measure) -> bool:
-    """Return whether a call contains a measure that the provider cannot distinguish from this one."""
-    return request is not None and _identify(measure) in map(_identify, request.named)
-
-
 def _identify(measure: ir_measures.Measure) -> tuple[str | None, str]:
+    """Return the name and the value after @ as the provider sees them."""
     at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
     return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval keeps two decimals of a recall
 

@@ -237,7 +237,9 @@ def place_documents(
     if not tied.is_empty():
         tied = tied.with_columns(doc_ids(tied.get_column("row")).alias("doc_id"))
         for name in ("k", *sorted({*positions} - {"k"})):
-            placed_by = _write_over(k, _rows_in_order(tied, *POSITIONS[name]), tied.get_column("k"))
+            by, id_descends = POSITIONS[name]
+            in_order = tied.sort("query", by, "doc_id", descending=[False, True, id_descends])
+            placed_by = _write_over(k, in_order.get_column("row"), tied.get_column("k"))
             if name == "k" or not placed_by.equals(columns["k"]):
                 columns[name] = placed_by
     return pl.DataFrame(columns)
@@ -245,11 +247,6 @@ def place_documents(
 
 def _same_as_before(column: str) -> pl.Expr:
     return (pl.col(column) == pl.col(column).shift(1)).fill_null(False)
-
-
-def _rows_in_order(tied: pl.DataFrame, score: str, id_descends: bool) -> pl.Series:
-    """Return the rows of tied documents in the order of their positions."""
-    return tied.sort("query", score, "doc_id", descending=[False, True, id_descends]).get_column("row")
 
 
 def _number(some: pl.Series, query_ids: pl.Series) -> pl.Series:

@@ -83,12 +83,12 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
         self.__dict__.update(report.__dict__)
         self._arrows = arrows or {}
         self.results = {
-            model: {metric: self._wrap_value(metric, value) for metric, value in values.items()}
+            model: {
+                metric: _Value(value, self._columns[metric]) if metric in self._columns else value
+                for metric, value in values.items()
+            }
             for model, values in report.results.items()
         }
-
-    def _wrap_value(self, metric: str, value: float) -> float:
-        return _Value(value, self._columns[metric]) if metric in self._columns else value
 
     def get_metric_label(self, m: str) -> str:
         column = self._columns.get(m)
@@ -130,7 +130,6 @@ class _Value(float):
 
 
 def _describe_columns(metrics: list[str]) -> dict[str, _Column]:
-    """Return metric -> its column, for our measures."""
     columns = {}
     for metric in metrics:
         measure = parse_metric(metric)

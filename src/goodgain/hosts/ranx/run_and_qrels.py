@@ -181,7 +181,6 @@ def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
 
 
 def _decode_texts(codes: Codes, lengths: Numbers) -> pl.Series:
-    """Return texts from their code points and lengths."""
     characters = codes.tobytes().decode("utf-32-le").encode()
     sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
     starts = np.concatenate([[0], np.cumsum(sizes)])
