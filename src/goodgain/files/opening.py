@@ -154,8 +154,8 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 def unpack(file: IO[bytes], kind: str, path: Path) -> Iterator[IO[bytes]]:
     """Open the decompressed bytes of a `gz` or `zst` file, with limits against decompression bombs."""
     content = gzip.GzipFile(fileobj=file) if kind == "gz" else ZstdReader(file)
-    with content, BufferedReader(_Pieces(_read_bounded(content, path, file_size(file))), _BUFFER) as bounded:
-        yield bounded
+    with content, BufferedReader(_Pieces(_limit_size(content, path, file_size(file))), _BUFFER) as stream:
+        yield stream
 
 
 def file_size(file: IO[bytes]) -> int | None:
@@ -201,7 +201,7 @@ def error_reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def _read_bounded(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
+def _limit_size(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
     """Yield decompressed bytes, at most 64 MiB or 100 times the compressed ones; real data compress to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
@@ -307,7 +307,7 @@ def read_bytes(path: Path) -> Content:
 
 
 def read_lines(path: Path) -> Content:
-    """Read a file of lines as `read_bytes` does, and raise if one is too long."""
+    """Read a file of lines as `read_bytes` does, and raise if a line is too long."""
     return Content(_read_whole(path, has_lines=True).removeprefix(BOM))
 
 
@@ -332,7 +332,7 @@ def _read_whole(path: Path, *, has_lines: bool) -> bytes:
     while has_lines and len(data) - start > LONGEST_LINE:
         start = data.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1
         if not start:
-            raise _too_long(path)
+            raise _make_line_error(path)
     return data
 
 
@@ -352,9 +352,9 @@ def check_line(before: int, piece: bytes, path: Path) -> int:
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:
-        raise _too_long(path)
+        raise _make_line_error(path)
     return size
 
 
-def _too_long(path: Path) -> InputError:
+def _make_line_error(path: Path) -> InputError:
     return InputError(f"{path}: has a line of more than {LONGEST_LINE >> 20} MiB; write one row per line")

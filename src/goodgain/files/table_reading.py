@@ -131,7 +131,9 @@ def wrap_frame(source: Any, label: str) -> Any:
             frame.collect_schema()
             return frame
     except Exception as error:  # narwhals' own, for duplicate names of columns
-        raise InputError(f"{label}: cannot be used ({_reason(error)}); give each column a name of its own") from error
+        raise InputError(
+            f"{label}: cannot be used ({_shorten_reason(error)}); give each column a name of its own"
+        ) from error
     return None
 
 
@@ -141,11 +143,11 @@ def to_polars(frame: Frame, label: str) -> pl.DataFrame:
         return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
         raise InputError(
-            f"{label}: values mix types in a column ({_reason(error)}); give each column one type"
+            f"{label}: values mix types in a column ({_shorten_reason(error)}); give each column one type"
         ) from error
 
 
-def _reason(error: BaseException) -> str:
+def _shorten_reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 

@@ -104,17 +104,17 @@ def _normalise_blanks(text: bytes) -> bytes:
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
     """Read the columns with Polars if all lines separate their fields by the same single character, else return None."""
     if not text:
-        return pl.DataFrame(schema=_types(table, pl.Float64))
+        return pl.DataFrame(schema=_make_types(table, pl.Float64))
     if text.startswith(BOM):  # part of a query id here; Polars drops the first one
         text = BOM + text
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     if any(sign.to_bytes() in text for sign in WHITE.replace(separator, b"") + b"\0"):
         return None
-    whole = _types(table, pl.Int64)
+    whole = _make_types(table, pl.Int64)
     if table is RUN:
         whole |= {"iteration": pl.Int64, "score": pl.Float64}
-    for schema in (whole, _types(table, pl.Float64)):
+    for schema in (whole, _make_types(table, pl.Float64)):
         try:
             frame = pl.read_csv(text, separator=separator.decode(), has_header=False, quote_char=None, schema=schema)
         except pl.exceptions.PolarsError:
@@ -123,7 +123,7 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
     return None
 
 
-def _types(table: Table, numbers: Any) -> dict[str, Any]:
+def _make_types(table: Table, numbers: Any) -> dict[str, Any]:
     return {name: numbers if name in table.numbers else pl.String for name in table.columns}
 
 

@@ -41,12 +41,12 @@ class Outputs:
     """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
-        self._inputs: dict[_Identity, Path] = {_identity(path): path for path in inputs}
+        self._inputs: dict[_Identity, Path] = {_identify(path): path for path in inputs}
         self._outputs: dict[_Identity, Path] = {}
 
     def add(self, path: Path) -> None:
         """Add an output, before it is opened."""
-        identity = _identity(path)
+        identity = _identify(path)
         if identity is None:
             return
         if identity in self._inputs and path.exists():
@@ -61,7 +61,7 @@ class Outputs:
 _Identity = tuple[int, int] | Path | None
 
 
-def _identity(path: Path) -> _Identity:
+def _identify(path: Path) -> _Identity:
     """Return the device and inode of a file, the full path of a file that does not exist, or None for anything else."""
     try:
         status = path.stat()
@@ -158,16 +158,16 @@ def temporary_folder() -> Iterator[Path]:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodgain-")))
         except OSError as error:
-            raise _no_room(error) from error
+            raise _make_room_error(error) from error
         try:
             yield folder
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            raise _no_room(error) from error
+            raise _make_room_error(error) from error
 
 
-def _no_room(error: OSError) -> InputError:
+def _make_room_error(error: OSError) -> InputError:
     return InputError(
         f"temporary files cannot be written ({error_reason(error)}); set the variable TMPDIR to a folder with more room"
     )

@@ -78,7 +78,7 @@ class _Root:
         )
         return next(filter(None, named), None)
 
-    def of_kind(self, kind: str) -> list[Span]:
+    def select_kind(self, kind: str) -> list[Span]:
         return [span for span in self.spans if span.kind == kind]
 
 
@@ -269,7 +269,7 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
 def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     by_id = root.by_id
     # A tool above a retriever is not a second search.
-    callers = {id(above) for span in root.of_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
+    callers = {id(above) for span in root.select_kind("RETRIEVER") for above in iterate_ancestors(span, by_id)}
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
@@ -303,12 +303,12 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
     Each is added once, to the step of the last span that has it: the innermost of nested spans of a model.
     """
-    answered = {str(span.get(CALL_ID)) for span in root.of_kind("TOOL")}
+    answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):
         return
     made = {
         call_id: (step, call)
-        for step, span in zip(steps[1:], root.of_kind("LLM"), strict=True)
+        for step, span in zip(steps[1:], root.select_kind("LLM"), strict=True)
         for call_id, call in span.attributes[_CALLS].items()
     }
     for call_id, (step, call) in made.items():

@@ -25,7 +25,7 @@ _CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
 
-#: How texts begin in which search tools report no results.
+#: The beginning of a text that reports no results.
 _NOTHING = re.compile(
     r"""
       (?:sorry[,.]?\s+)?(?:there\s+(?:are|were)\s+)?(?:no|0|zero)\s+(?:good\s+|relevant\s+|matching\s+|further\s+)?
@@ -43,7 +43,7 @@ _NOTHING = re.compile(
 _MAX_LENGTH, _MAX_TEXTS = 1000, 3
 #: The query in such a sentence, which may hold a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
-#: Keys that say how many results there are.
+#: Keys with the number of results.
 _COUNTS = {
     *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
     *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),
