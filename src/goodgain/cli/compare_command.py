@@ -138,7 +138,7 @@ def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
     for line in lines:
         if forbids_improvement(line):
             better = "higher" if find_direction(line.measure) == "up" else "lower"
-            notice(f"{line.text!r} forbids to be better than the baseline: {line.measure} is better when {better}")
+            notice(f"{line.text!r} fails for a system better than the baseline: {line.measure} is better when {better}")
     outcomes = check_requirements(comparison, lines)
     for outcome in outcomes:
         shared.say(outcome)
