@@ -17,6 +17,9 @@ _GRADE = pl.col("grade")
 _ONES, _ZEROS = (_GRADE == 1).sum(), (_GRADE == 0).sum()
 _MAJORITY = pl.when(_ONES > _ZEROS).then(1.0).when(_ZEROS > _ONES).then(0.0)
 
+#: Two grades so far apart are a disagreement.
+_APART = 2
+
 #: Name of a rule -> the label of a document from its grades; null where there is no grade.
 RULES: dict[str, pl.Expr] = {
     "majority": _MAJORITY,
@@ -128,6 +131,20 @@ def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
     most = votes.group_by("document").agg(most=pl.col("votes").max())
     reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")
     return reached.group_by("document").agg(tie=pl.len() > 1)
+
+
+def find_disputed(grades: Any) -> pl.DataFrame:
+    """Return query_id, doc_id of the documents on which judges tie, or give grades that are 2 or more apart.
+
+    >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
+    [('q', 'a'), ('q', 'c')]
+    """
+    frame = read_grades(grades).frame
+    apart = frame.group_by("document", maintain_order=True).agg(
+        *(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min()
+    )
+    found = apart.join(count_ties(frame), on="document", how="left", maintain_order="left")
+    return found.filter(pl.col("tie") | (pl.col("apart") >= _APART)).select(DOCUMENT)
 
 
 def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field
