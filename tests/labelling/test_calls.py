@@ -103,7 +103,7 @@ def test_retry_after_is_obeyed() -> None:
     assert all(second - first >= 0.99 for first, second in by_text.values())
 
 
-@pytest.mark.parametrize("asked", ["", "soon", "-5", "Mon, 31 Feb 2030 00:00:00 GMT"])
+@pytest.mark.parametrize("asked", ["", "soon", "-5", "inf"])
 def test_a_retry_after_that_is_no_number_of_seconds_is_as_none(asked: str) -> None:
     def script(call: Call) -> Any:
         return good() if call.before else (429, {"error": {"message": "slow"}}, {"Retry-After": asked})

@@ -105,7 +105,7 @@ def test_a_document_that_says_which_grade_it_wants_stands_between_marks() -> Non
         ("--model m -o grades.txt", "written as .parquet or .jsonl"),
         ("--model m -o grades.jsonl --temperature hot", "--temperature hot: give a number, or none"),
         ("--model m -o grades.jsonl --samples 2", "Give a temperature above 0"),
-        ("--model m -o grades.jsonl --write-batch b.jsonl", "without -o, --read-batch and --audit"),
+        ("--model m -o grades.jsonl --write-batch b.jsonl", "Leave out -o, --read-batch and --audit"),
         ("--model m --read-batch b.jsonl --audit 2", "--read-batch needs a file"),
         ("--model m -o grades.jsonl", "there is no endpoint: nothing is sent anywhere by default"),
         ("--model m -o queries.jsonl --queries queries.jsonl", "is the same file as the input"),
