@@ -144,7 +144,7 @@ def test_agreement_with_people_says_whether_systems_come_out_alike(tmp_path: Pat
     runs = [word for s in range(5) for word in ("--run", f"s{s}.run")]
     several = run_command(*base, *runs)
     assert several.returncode == 0, several.stderr
-    assert "\ntau\t1.0000\n" in several.stdout
+    assert "\ncorrelation\tvalue\tlow\thigh\ntau\t1.0000\t1.0000\t1.0000\n" in several.stdout
     two = run_command(*base, *runs[:4])
     assert two.returncode == 0, two.stderr
     assert "CG@1: s0 minus s1\tdifference\tlow\thigh\npeople, 30 queries\t" in two.stdout

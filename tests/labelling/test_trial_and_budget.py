@@ -92,7 +92,7 @@ def test_a_job_in_which_less_than_half_was_graded_says_so_last(tmp_path: Path) -
     assert found.returncode == 0
     *_, where, go_on, last = found.stderr.splitlines()
     assert last.startswith("only 2 of 6 documents were graded: 4 of 6 answers cannot be used")
-    assert where == "without a grade: 4, in 1 queries: q 4"
+    assert where == "without a grade: 4, in 1 queries: q (malformed 4)"
     assert go_on.startswith("To go on: goodgain label agent.run --queries queries.tsv ")
     assert go_on.endswith(" --retry failed")
 

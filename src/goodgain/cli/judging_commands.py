@@ -235,6 +235,7 @@ def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[
         return
     order = compare_orders(people, model, systems, measure)
     print(order.means.write_csv(separator="\t", float_precision=4), end="")
+    print("\ncorrelation", "value", "low", "high", sep="\t")
     for name, interval in order.intervals.items():
         print(name, *map(_format_value, (getattr(order, name), *(interval or (None, None)))), sep="\t")
 

@@ -74,7 +74,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option("--texts", metavar="FILE", help="doc_id and text of the documents: .jsonl, .csv, .tsv, .parquet.")
 @click.option("--results", metavar="FILE", help="What convert --results wrote: titles, URLs and snippets of the runs.")
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
-@click.option("-k", "depth", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
+@click.option("-k", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
 @click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")
 @click.option(
     "--model",
@@ -155,32 +155,27 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     from goodgain.labelling.batch_files import read_batch, write_batch
     from goodgain.labelling.budget_and_pace import Budget, Limits
     from goodgain.labelling.calls import plan_calls
-    from goodgain.labelling.documents_to_label import collect_documents
     from goodgain.labelling.endpoint import Key
     from goodgain.labelling.injection_audit import count_rises, prepare_audit
-    from goodgain.labelling.prompt_requests import Parameters, read_prompt
+    from goodgain.labelling.prompt_requests import Parameters
 
     batch, answered, audited = (options[name] for name in ("write_batch", "read_batch", "audit"))
     _check_files(sources, output, options)
-    prompt = read_prompt(options["prompt"])
-    options["max_output_tokens"] = options["max_output_tokens"] or prompt.room
-    asked = {name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"}
-    parameters = [Parameters(model, **asked) for model in dict.fromkeys(options["models"])]
-    model_labels.check_job(parameters, options["samples"])
     budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
     sends = batch is None and (audited is not None or not answered)
     key = Key(options["key_variable"], options["headers"]) if sends else None
-    wanted, systems = collect_documents(
+    job = model_labels.prepare_job(
         shared.find_systems(sources),
         options["queries"],
-        k=options["depth"],
-        **{name: options[name] for name in ("texts", "results", "qrels", "max_characters")},
+        options["models"],
+        {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
+        **{name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"},
+        prompt=options["prompt"],
+        samples=options["samples"],
     )
+    wanted, prompt, requests = job.wanted, job.prompt, job.requests
     queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
     shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
-    shown = f"{'snippets' if options['texts'] is None else 'texts'}/{options['max_characters']}"
-    job = model_labels.prepare_job(wanted, prompt, parameters, shown=shown, samples=options["samples"])
-    requests = [one.request for one in job]
     kept = options["journal"] or (None if output is None else output.with_name(f"{output.name}.journal"))
     with Journal.open(kept) as journal:
         retry_failed = options["retry"] is not None
@@ -192,10 +187,12 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
             if sum(written.values()) < len(to_send):
                 shared.say(f"the budget is spent: {len(to_send) - sum(written.values()):,} calls were not written")
             return
-        model_labels.warn_of_family(options["models"], systems)
+        model_labels.warn_of_family(options["models"], job.systems)
         for path in answered:
             shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
-        audits = [prepare_audit(wanted, prompt, one, documents=audited) for one in parameters if audited is not None]
+        audits = [
+            prepare_audit(wanted, prompt, one, documents=audited) for one in job.parameters if audited is not None
+        ]
         of_audit = [request for audit in audits for some in audit.values() for request in some]
         of_job = requests if output is not None and not answered else []
         plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
@@ -207,14 +204,14 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         if output is None:
             return
         answers = journal.find(one.key for one in requests if one is not None)  # batches may have answered some
-        grades = model_labels.collect_grades(job, answers)
+        grades = model_labels.collect_grades(job.asked, answers)
         write_frame(grades, output)
         if options["disputed"] is not None:
             disputed = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
             sheet = disputed.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
             write_sheet(sheet, options["disputed"])
             shared.say(f"{options['disputed']}: documents for people: {sheet.height:,}")
-        _close(grades, output, budget, key, model_labels.find_shortfall(job, answers))
+        _close(grades, output, budget, key, model_labels.find_shortfall(job.asked, answers))
 
 
 def _check_files(sources: tuple[str, ...], output: Path | None, options: dict[str, Any]) -> None:
@@ -255,7 +252,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[
         usual = _add_price(bytes_sent // _BYTES_OF_TOKEN, calls * _TOKENS_OF_ANSWER, options)
         most = _add_price(bytes_sent, received, options)
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if options["price"] else ""
-        shared.say(f"room for an answer: {options['max_output_tokens']:,} tokens, thinking included{cost}")
+        shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         older = count_first_answers(plan.to_send, journal)
         if older:
             shared.say(f"{older}; --prompt good-gain-1 goes on with them")
@@ -316,12 +313,15 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key | None, 
     ]
     shared.say(f"{output}: {', '.join(told) or 'no documents'}")
     if missing.height:
-        of_query = missing.group_by("query_id").len().sort("len", "query_id", descending=[True, False])
-        some = ", ".join(f"{query} {count:,}" for query, count in of_query.head(_NAMED_QUERIES).iter_rows())
+        counts = missing.group_by("query_id", "status").len().sort("query_id", "status")
+        of_status = pl.format("{} {}", "status", "len").str.join(", ")
+        of_query = counts.group_by("query_id").agg(of_status, missing=pl.col("len").sum())
+        of_query = of_query.sort("missing", "query_id", descending=[True, False])
+        some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
-        shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {some}{more}")
-    again = [word for word in sys.argv[1:] if word != "--yes"]
-    again = [word for place, word in enumerate(again) if "--retry" not in again[max(0, place - 1) : place + 1]]
+        shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
+    given = sys.argv[1:]
+    again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
     if isinstance(budget.ended, str):
         limits = (("calls", budget.limits.max_calls), ("tokens", budget.limits.max_tokens))
         may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)

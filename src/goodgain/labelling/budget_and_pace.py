@@ -57,9 +57,7 @@ class Spent:
 
 
 class StoppedError(InputError):
-    """Raised where no further call can succeed; earlier answers are kept. `spent` is what was sent until then."""
-
-    spent = Spent()
+    """Raised where no further call can succeed; earlier answers are kept."""
 
 
 class JobEnded(BaseException):  # no error: like KeyboardInterrupt it passes through the client's retries

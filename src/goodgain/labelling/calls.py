@@ -97,7 +97,7 @@ def send_calls(
         tried.update(request.key for request in trial)
         found = [answers[request.key] for request in trial if request.key in answers]
         if len(found) + usable >= TRIAL and 2 * sum(answer.failed for answer in found) > TRIAL:
-            raise _with_spent(UnusableError(explain_failures(found)), endpoint)
+            raise UnusableError(explain_failures(found))
     _send_all([request for request in plan.to_send if request.key not in tried], endpoint, keep)
     return answers
 
@@ -136,13 +136,7 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
             for worker in workers:
                 worker.join(_GRACE / len(workers))
     if isinstance(budget.ended, BaseException):
-        raise _with_spent(budget.ended, endpoint)
-
-
-def _with_spent(error: BaseException, endpoint: Endpoint) -> BaseException:
-    if isinstance(error, StoppedError):
-        error.spent = endpoint.budget.spent
-    return error
+        raise budget.ended
 
 
 def explain_failures(answers: Sequence[Answer]) -> str:

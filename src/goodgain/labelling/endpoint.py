@@ -89,8 +89,8 @@ def _match_character(character: str) -> str:
     return f"(?>(?i:{escaped})|{re.escape(html.escape(character))}|{re.escape(character)})"
 
 
-#: Characters that are kept of what an endpoint says of an error.
-_SAID = 300
+#: Characters that are kept of what an endpoint says of an error, and that are searched where it is not JSON.
+_SAID, _SUMMARIZED = 300, 2_000
 #: A parameter that an endpoint may refuse -> what to do about it.
 _REMEDIES = {
     "temperature": "Send none: temperature=None",
@@ -239,15 +239,15 @@ class Endpoint:
         if was_good and found is None:
             response.status_code = _UNREADABLE
             return most, 0
-        error = _find_error(found)
+        error = _find_error(found) if isinstance(found, dict) else None
         if was_good and error is not None:
             code = str(error.get("code") if isinstance(error, dict) else "")
             response.status_code = int(code) if re.fullmatch("[45][0-9][0-9]", code) else _BAD_REQUEST
         if not response.is_success:
-            summary = summarize_error(error)
+            summary = _summarize(response)
             if "insufficient_quota" in summary or find_failure(response.status_code, summary):
                 response.headers["x-should-retry"] = "false"  # the client obeys it
-            if not was_good or "choices" not in found:
+            if not was_good or (isinstance(found, dict) and "choices" not in found):
                 return 0, 0
         self._call.body = found
         sent, received = read_usage(found)
@@ -268,8 +268,7 @@ class Endpoint:
             )
         if not isinstance(error, openai.APIStatusError):
             raise error
-        status, said = error.status_code, self._quote(error)
-        summary = summarize_error(_find_error(_parse(error.response)))
+        status, said, summary = error.status_code, self._quote(error), _summarize(error.response)
         if error.response.has_redirect_location:
             return self._read_redirect(error)
         if status == _UNREADABLE:
@@ -320,13 +319,17 @@ def _parse(response: Any) -> Any:
         return None
 
 
-def _find_error(found: Any) -> Any:
+def _summarize(response: Any) -> str:
+    """Return what an error names, or the beginning of its text."""
+    found = _parse(response)
+    return summarize_error(_find_error(found)) if isinstance(found, dict) else response.text[:_SUMMARIZED]
+
+
+def _find_error(found: dict[str, Any]) -> Any:
     """Return the error in a body; None where there is none.
 
     OpenRouter and LM Studio send errors with status 200, OpenRouter also in the choice.
     """
-    if not isinstance(found, dict):
-        return found
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)

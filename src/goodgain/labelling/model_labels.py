@@ -123,35 +123,37 @@ def label(
                           base_url="http://localhost:8000/v1", journal="answers.sqlite")
         qrels = gg.aggregate(grades, scale="good-gain")
     """
-    told = read_prompt(None if prompt is None else os.fspath(prompt))
-    room = told.room if max_output_tokens is None else max_output_tokens
-    models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else list(dict.fromkeys(model))
-    asked = [Parameters(one, temperature, room, output_limit, schema, reasoning_effort, extra_body) for one in models]
-    check_job(asked, samples)
-    if k is not None:
-        check_whole_number("k", k, 1, others=", or None (all results)")
-    check_whole_number("max_characters", max_characters, 1)
     budget = Budget(Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries))
     key = Key(key_variable, headers)
-    wanted, systems = collect_documents(
-        source, queries, texts=texts, results=results, qrels=qrels, k=k, max_characters=max_characters
+    models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
+    job = prepare_job(
+        source,
+        queries,
+        models,
+        {"texts": texts, "results": results, "qrels": qrels, "k": k, "max_characters": max_characters},
+        prompt=None if prompt is None else os.fspath(prompt),
+        samples=samples,
+        temperature=temperature,
+        max_output_tokens=max_output_tokens,
+        output_limit=output_limit,
+        schema=schema,
+        reasoning_effort=reasoning_effort,
+        extra_body=extra_body,
     )
-    warn_of_family(models, systems)
-    shown = f"{'snippets' if texts is None else 'texts'}/{max_characters}"
-    job = prepare_job(wanted, told, asked, shown=shown, samples=samples)
+    warn_of_family(models, job.systems)
     with Journal.open(None if journal is None else Path(journal)) as kept:
-        plan = plan_calls([one.request for one in job], kept, retry_failed=retry_failed)
+        plan = plan_calls(job.requests, kept, retry_failed=retry_failed)
         older = count_first_answers(plan.to_send, kept)
         if older:
             notice(f"{older}. To go on with them, give prompt='{FIRST_PROMPT}'")
         if not plan.to_send:
-            return collect_grades(job, plan.known)
+            return collect_grades(job.asked, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
             answers = send_calls(plan, endpoint, kept)
-    grades = collect_grades(job, answers)
+    grades = collect_grades(job.asked, answers)
     if budget.ended:
         notice(f"{budget.ended}: {count_not_sent(grades):,} grades were not asked for. Call label again to go on")
-    warning = find_shortfall(job, answers)
+    warning = find_shortfall(job.asked, answers)
     if warning:
         notice(warning)
     return grades
@@ -167,38 +169,75 @@ class Asked(NamedTuple):
     request: Request | None
 
 
-def check_job(parameters: Sequence[Parameters], samples: int) -> None:
-    """Raise `InputError` if there is no model, samples is not a count, or several samples would all be the same."""
+class Job(NamedTuple):
+    """What is asked of each document by each judge, and what it was made of."""
+
+    asked: list[Asked]
+    wanted: pl.DataFrame
+    systems: list[str]
+    prompt: Prompt
+    parameters: list[Parameters]
+
+    @property
+    def requests(self) -> list[Request | None]:
+        """The requests, in the order of the documents and judges."""
+        return [one.request for one in self.asked]
+
+
+def prepare_job(
+    source: Any,
+    queries: Any,
+    models: Iterable[str],
+    documents: Mapping[str, Any],
+    *,
+    prompt: str | None = None,
+    samples: int = 1,
+    max_output_tokens: int | None = None,
+    **asked: Any,
+) -> Job:
+    """Return the job for these documents; each model and each of several samples is a judge.
+
+    `documents` are the options of `collect_documents`, and `asked` those of `Parameters`.
+
+    Raises:
+        InputError: an option is out of its range, or the documents cannot be read.
+    """
+    told = read_prompt(prompt)
+    room = told.room if max_output_tokens is None else max_output_tokens
+    parameters = [Parameters(one, max_output_tokens=room, **asked) for one in dict.fromkeys(models)]
     if not parameters:
         raise InputError("model=[]: give the name that the endpoint has for the model")
     check_whole_number("samples", samples, 1)
     if samples > 1 and not parameters[0].temperature:
         raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
-
-
-def prepare_job(
-    wanted: pl.DataFrame, prompt: Prompt, parameters: Iterable[Parameters], *, shown: str, samples: int = 1
-) -> list[Asked]:
-    """Return what is asked of each document by each judge; each model and each of several samples is a judge.
-
-    `shown` says in the judge's name which texts were shown, and where they are cut.
-    """
+    wanted, systems = collect_documents(source, queries, **documents)
     ids = wanted.select("query_id", "doc_id", "cut").rows()
-    job = []
+    found = []
     for one in parameters:
-        warmth = "tnone" if one.temperature is None else f"t{one.temperature:g}"
-        more = [one.reasoning_effort] if one.reasoning_effort else []
-        if one.extra_body:
-            more.append(hashlib.sha256(json.dumps(dict(one.extra_body), sort_keys=True).encode()).hexdigest()[:6])
-        judge = "/".join((f"{one.model}@{prompt.name}-{prompt.hash}", warmth, shown, *more))
+        judge = _name_judge(told, one, documents)
         for number in range(1, samples + 1):
             called = f"{judge}#{number}" if samples > 1 else judge
-            requests = make_requests(wanted, prompt, one, sample=number)
-            job += [
+            requests = make_requests(wanted, told, one, sample=number)
+            found += [
                 Asked(query, doc, called, cut, request)
                 for (query, doc, cut), request in zip(ids, requests, strict=True)
             ]
-    return job
+    return Job(found, wanted, systems, told, parameters)
+
+
+def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:
+    """Return `model@prompt-hash/temperature/texts/cut`, and the parameters beyond those."""
+    parts = [
+        f"{asked.model}@{prompt.name}-{prompt.hash}",
+        "tnone" if asked.temperature is None else f"t{asked.temperature:g}",
+        "snippets" if documents["texts"] is None else "texts",
+        str(documents["max_characters"]),
+    ]
+    if asked.reasoning_effort:
+        parts.append(asked.reasoning_effort)
+    if asked.extra_body:
+        parts.append(hashlib.sha256(json.dumps(dict(asked.extra_body), sort_keys=True).encode()).hexdigest()[:6])
+    return "/".join(parts)
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
