@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,6 +17,7 @@ from goodgain.cli.printed_tables import Value, format_signature, print_values
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
+from goodgain.formats import Qrels
 from goodgain.formats.column_names import check_columns_used
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
@@ -53,6 +54,11 @@ from goodgain.measures.thresholds import warn_of_labels
     help="How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
 @shared.bounds_option
+@click.option(
+    "--human",
+    metavar="FILE",
+    help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them.",
+)
 @shared.order_option
 @shared.reading_options
 def evaluate(
@@ -69,6 +75,7 @@ def evaluate(
     provider: str | None,
     mean: str,
     bounds: bool,
+    human: str | None,
     order: str,
     **reading: Any,
 ) -> None:
@@ -81,6 +88,8 @@ def evaluate(
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
+    if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen"):
+        raise InputError("--human corrects arithmetic means. Leave out -q, --bounds, --mean and --order")
     named = bool(measures)
     if not named and len(arguments) < 2:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
@@ -93,7 +102,9 @@ def evaluate(
         raise InputError(
             f"{files[0]} is a file in the place of a measure; to score several runs, give measures with -m"
         ) from None
-    shared.check_outputs([output.path], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()])
+    shared.check_outputs(
+        [output.path], [qrels, human, *shared.find_systems(arguments if named else arguments[:1]).values()]
+    )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
@@ -107,8 +118,10 @@ def evaluate(
                     scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
         values = [
             *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
-            *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+            *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
         ]
+        if human is not None:
+            values = _list_corrected_means(judged, human, systems, asked)
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
@@ -134,6 +147,24 @@ def _list_means(
             declared = find_declaration(measure)
             queries = of.num_queries[name] if declared is not None and declared.family == "graded" else None
             yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
+
+
+def _list_corrected_means(
+    qrels: Qrels, human: str, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
+) -> list[Value]:
+    """Return the means under a model's labels, corrected by people's, each with its interval."""
+    from goodgain.judging.aggregation import aggregate
+    from goodgain.judging.conclusions_from_model_labels import estimate_means
+
+    people = aggregate(human, how="mean")
+    found = {system: estimate_means(people, qrels, run, list(measures)) for system, run in systems.items()}
+    one = next(iter(next(iter(found.values())).values()))
+    shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
+    return [
+        Value(None, measure, system, estimate.powered[0], bounds=estimate.powered[1:], is_interval=True)
+        for system, of in found.items()
+        for measure, estimate in of.items()
+    ]
 
 
 def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:
