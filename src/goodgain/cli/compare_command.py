@@ -10,24 +10,16 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.errors_and_exit_status import ExitStatus
+from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
-from goodgain.comparing.comparison import Comparison
 from goodgain.comparing.comparison import compare as compare_runs
 from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
 from goodgain.comparing.rendering import render_briefly, render_on_terminal
-from goodgain.comparing.requirements import Requirement, check_requirements, forbids_improvement, parse_requirement
+from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.table_cells import Layout
-from goodgain.errors import InputError, notice
-from goodgain.measures.names import find_direction
+from goodgain.errors import InputError
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
-
-_REQUIRE = (
-    "A line such as 'SRR@3<=0.3' or 'SRE@3>=baseline' that every system but the baseline must hold, else exit status "
-    "3. Where a line names the baseline and --baseline does not, it is the system called baseline, or else the first."
-)
-
 
 #: In columns: no part of a table is left out.
 _ANY_WIDTH = 10_000
@@ -48,7 +40,10 @@ _ANY_WIDTH = 10_000
     "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
 )
 @click.option("--iterations", type=shared.COUNT, help="Compare ours named without @ at each iteration up to this too.")
-@click.option("--require", "required", metavar="LINE", multiple=True, help=_REQUIRE)
+@require_option(
+    " or 'CG@3>=baseline*0.9'. The baseline: that of --baseline, else the run called baseline, or the first."
+)
+@junit_option
 @click.option("--seed", type=int, default=42, help="Seed of randomisation test and bootstrap.")
 @click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both.")
 @click.option("--alpha", type=float, default=0.05, help="The largest p that is significant.")
@@ -72,6 +67,7 @@ def compare(
     places: int,
     rows: str,
     plot: Path | None,
+    junit: Path | None,
     output: shared.Output,
     full: bool,
     spreadsheet: bool,
@@ -81,7 +77,7 @@ def compare(
 
     QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
     """
-    shared.check_outputs([plot, output.path], [qrels, *shared.find_systems(runs).values()])
+    shared.check_outputs([plot, output.path, junit], [qrels, *shared.find_systems(runs).values()])
     lines = [parse_requirement(text, rel=rel) for text in required]
     reading = {name: settings.pop(name) for name in shared.READING}
     brief = output.form == "table" and not full
@@ -116,8 +112,7 @@ def compare(
         if plot is not None:
             write_picture(draw_comparison(comparison), plot)
             shared.say(f"picture: {plot}")
-    if not _check_lines(comparison, lines):
-        raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)
+    exit_if_failed(check_lines(comparison, lines, junit))
 
 
 def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
@@ -131,15 +126,3 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
             "it; leave out one of them, or require a number"
         )
     return "baseline" if "baseline" in names else names[0]
-
-
-def _check_lines(comparison: Comparison, lines: Sequence[Requirement]) -> bool:
-    """Print the outcome of each line on stderr, and return whether all of them hold."""
-    for line in lines:
-        if forbids_improvement(line):
-            better = "higher" if find_direction(line.measure) == "up" else "lower"
-            notice(f"{line.text!r} asks for no better than the baseline: {line.measure} is better when {better}")
-    outcomes = check_requirements(comparison, lines)
-    for outcome in outcomes:
-        shared.say(outcome)
-    return all(outcome.holds for outcome in outcomes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,8 +13,10 @@ import ir_measures
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
+from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
@@ -39,6 +42,8 @@ from goodgain.measures.thresholds import warn_of_labels
     help="A measure, or several; then all arguments after QRELS are runs, and NAME=RUN names a system.",
 )
 @shared.rel_option
+@require_option(".")
+@junit_option
 @click.option("-q", "--by-query", is_flag=True, help="Print the values of each query too.")
 @click.option("-n", "--no-summary", is_flag=True, help="With -q: leave out the rows of all queries.")
 @shared.places_option("Decimals; -1 for full precision.")
@@ -60,6 +65,8 @@ def evaluate(
     arguments: tuple[str, ...],
     measures: tuple[str, ...],
     rel: float | None,
+    required: tuple[str, ...],
+    junit: Path | None,
     by_query: bool,
     no_summary: bool,
     places: int,
@@ -83,10 +90,11 @@ def evaluate(
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds are those of the arithmetic mean; leave out --mean {mean}")
     named = bool(measures)
-    if not named and len(arguments) < 2:
+    lines = [parse_requirement(text, rel=rel) for text in required]
+    if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
     try:
-        asked = parse_measures(measures or arguments[1:], rel=rel)
+        asked = parse_measures([*(measures or arguments[1:]), *(line.measure for line in lines)], rel=rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if os.path.exists(name)]  # noqa: PTH110  # any text
         if not files:
@@ -94,7 +102,9 @@ def evaluate(
         raise InputError(
             f"{files[0]} is a file where measures stand; give measures with -m to score several runs"
         ) from None
-    shared.check_outputs([output.path], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()])
+    shared.check_outputs(
+        [output.path, junit], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()]
+    )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
@@ -114,6 +124,7 @@ def evaluate(
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
+    exit_if_failed(check_lines(scores, lines, junit))
 
 
 def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
