@@ -21,6 +21,7 @@ from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -58,6 +59,7 @@ from goodgain.measures.thresholds import warn_of_labels
     help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
 )
 @shared.bounds_option
+@shared.groups_option
 @shared.order_option
 @shared.reading_options
 def evaluate(
@@ -76,6 +78,7 @@ def evaluate(
     provider: str | None,
     mean: str,
     bounds: bool,
+    groups: Path | None,
     order: str,
     **reading: Any,
 ) -> None:
@@ -110,14 +113,17 @@ def evaluate(
         judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
         warn_of_labels(judged.frame, asked, rel=rel)
         several = len(systems) > 1
+        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
+        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores: dict[str, Scores] = {}
         with NoticesOfSystems() as notices:
             for name, run in systems.items():
                 with notices.of(name) if several else nullcontext():
                     check_columns_used(reading["columns"], run, judged)
-                    scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
+                    scores[name] = score_run(judged, run, asked, **options)
         values = [
             *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
+            *(_list_values_by_group(scores) if groups is not None else ()),
             *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
         ]
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
@@ -135,6 +141,17 @@ def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Va
         for query_id, measure, value, *reach in of.per_query.iter_rows()
     ]
     return sorted(found, key=lambda value: str(value.query_id))  # stable: systems and measures keep their order
+
+
+def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
+    """Return the values over each group, system by system within a group."""
+    found = [
+        Value(None, measure, system, value, queries, group=group)
+        for system, of in scores.items()
+        if of.by_group is not None
+        for group, measure, queries, value in of.by_group.iter_rows()
+    ]
+    return sorted(found, key=lambda value: str(value.group))
 
 
 def _list_means(

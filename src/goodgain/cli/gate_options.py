@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -26,6 +27,25 @@ def require_option(described: str) -> shared.Decorator:
 junit_option = shared.file_option(
     "--junit", help="Write the required lines as JUnit XML: a test case a line and system."
 )
+gate_options = shared.join_options(
+    junit_option,
+    shared.file_option("--comment", help="Write a short Markdown comment for a pull request."),
+    shared.file_option(
+        "--baseline-file", help="Compare with the system that --write-baseline wrote; it is the baseline."
+    ),
+    shared.file_option(
+        "--write-baseline",
+        help="Write the values of a system, for --baseline-file: that of --baseline, else the first RUN. One RUN is enough.",
+    ),
+)
+
+
+class GateFiles(NamedTuple):
+    """The files that a gate writes."""
+
+    junit: Path | None
+    comment: Path | None
+    write_baseline: Path | None
 
 
 def check_lines(

@@ -42,7 +42,8 @@ class Value(NamedTuple):
 
     `query_id` is None for a value over all queries, which is not a query called `all`. `queries` is the number that a mean
     is over, where that is not all of them by definition. `bounds` are the least and the most that the value could be, None
-    and None for a measure without bounds; None if they were not asked for.
+    and None for a measure without bounds; None if they were not asked for. `group` is the group of queries that a mean is
+    over; None without groups, and for all queries.
     """
 
     query_id: str | None
@@ -51,6 +52,7 @@ class Value(NamedTuple):
     value: float | int | None
     queries: int | None = None
     bounds: tuple[float | None, float | None] | None = None
+    group: str | None = None
 
     @property
     def query(self) -> str:
@@ -123,7 +125,8 @@ def print_values(
         named: whether to name systems; if not, there is one, and TSV has no header, as ir_measures prints it.
     """
     if output.form in ("json", "jsonl", "csv", "parquet"):
-        objects = [_list_fields(one, by_query=by_query, named=named) for one in values]
+        grouped = any(one.group is not None for one in values)
+        objects = [_list_fields(one, by_query=by_query, grouped=grouped, named=named) for one in values]
         if output.form == "jsonl":
             write_output("".join(json.dumps(one, allow_nan=False) + "\n" for one in objects), output)
         else:
@@ -147,9 +150,10 @@ def print_values(
         write_output(write_grid(Grid("", header, len(body[0][0]), grid_rows), output.form), output)
 
 
-def _list_fields(one: Value, *, by_query: bool, named: bool) -> dict[str, Any]:
+def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
     """Return a value as the fields of its row in JSON, CSV and Parquet."""
     row: dict[str, Any] = {"system": one.system} if named else {}
+    row |= {"group": one.group or "all"} if grouped else {}
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
@@ -165,14 +169,16 @@ def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[lis
     """Return the header and the rows of a table."""
     name, across = ("measure", "system") if rows == "measures" else ("system", "measure")
     columns = list(dict.fromkeys(getattr(one, across) for one in values))
-    cells: dict[tuple[str | None, str], dict[str, Value]] = {}
+    grouped = any(one.group is not None for one in values)
+    cells: dict[tuple[str | None, str | None, str], dict[str, Value]] = {}
     for one in values:
-        cells.setdefault((one.query_id, getattr(one, name)), {})[getattr(one, across)] = one
+        cells.setdefault((one.query_id, one.group, getattr(one, name)), {})[getattr(one, across)] = one
     body = []
-    for (_, word), of in cells.items():
+    for (_, group, word), of in cells.items():
         query = [next(iter(of.values())).query] if by_query else []
-        body.append(([*query, word], [of.get(column, _NO_VALUE) for column in columns]))
-    return [*(["query"] if by_query else []), name, *columns], body
+        group_or_all = [group or "all"] if grouped else []
+        body.append(([*query, *group_or_all, word], [of.get(column, _NO_VALUE) for column in columns]))
+    return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
 def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:

@@ -88,6 +88,7 @@ bounds_option = click.option(
     is_flag=True,
     help="Also print how far results without a judgment could move a value, with labels from 0 to the largest one.",
 )
+groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
 plot_option = file_option("--plot", callback=_check_plot_name, help="Draw it too, into a .png, .svg or .pdf file.")
 spreadsheet_option = click.option(
