@@ -33,6 +33,7 @@ _POLICIES = ("standard", "id", "strict", "content")
 @shared.file_option("--results", help="The results too: .jsonl or .parquet.")
 @shared.file_option("--costs", help="What each iteration cost: .jsonl or .parquet.")
 @shared.file_option("--queries", help="What users asked: .jsonl or .parquet, for label.")
+@shared.file_option("--outcomes", help="Scores, rewards and feedback in the logs: .jsonl or .parquet, for compare.")
 @shared.file_option(
     "--with",
     "earlier",

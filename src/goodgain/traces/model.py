@@ -150,6 +150,7 @@ class Trace(msgspec.Struct, gc=False):
         record: the object it was read from, for query ids by field path.
         at: the place in the log.
         unknown: what the format did not understand in it. A trace with any of this and no search is an error.
+        outcomes: scores, rewards and feedback by name, where `record` does not hold them.
     """
 
     turns: list[Turn]
@@ -161,3 +162,4 @@ class Trace(msgspec.Struct, gc=False):
     number: int | None = None
     record: Any = None
     unknown: tuple[UnknownItem, ...] = ()
+    outcomes: dict[str, float] | None = None
