@@ -54,6 +54,7 @@ from goodgain.version import __version__
 
 if TYPE_CHECKING:
     from goodgain.comparing.comparison import Comparison, compare
+    from goodgain.comparing.explanation import Explanation, explain
     from goodgain.dedup import Deduplication, deduplicate
     from goodgain.judging.aggregation import aggregate, rescale
     from goodgain.judging.judge_agreement import Agreement, agreement
@@ -69,6 +70,7 @@ register()
 #: Where the names are that cost their libraries only when used.
 _LATER = (
     dict.fromkeys(("Comparison", "compare"), "goodgain.comparing.comparison")
+    | dict.fromkeys(("Explanation", "explain"), "goodgain.comparing.explanation")
     | dict.fromkeys(("Deduplication", "deduplicate"), "goodgain.dedup")
     | dict.fromkeys(("aggregate", "rescale"), "goodgain.judging.aggregation")
     | dict.fromkeys(("Agreement", "agreement"), "goodgain.judging.judge_agreement")
@@ -108,6 +110,7 @@ __all__ = [
     "Comparison",
     "Deduplication",
     "ElevenPointAP",
+    "Explanation",
     "F",
     "Fallout",
     "GoodgainError",
@@ -146,6 +149,7 @@ __all__ = [
     "curve",
     "deduplicate",
     "evaluate",
+    "explain",
     "flatten",
     "label",
     "ledger",

@@ -1,4 +1,4 @@
-"""The examples of docs/comparing.md and docs/curves.md print what stands there.
+"""The examples of docs/comparing.md, curves.md and explain.md print what stands there.
 
 python tests/comparing/test_docs.py      # writes what they print now into the pages: read the diff
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "docs" / name for name in ("comparing.md", "curves.md")]
+PAGES = [ROOT / "docs" / name for name in ("comparing.md", "curves.md", "explain.md")]
 _BLOCK = re.compile(r"```(console|pycon)\n(.*?)```\n", re.DOTALL)
 
 

@@ -19,6 +19,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.compare_command import compare
 from goodgain.cli.errors_and_exit_status import run_to_end
 from goodgain.cli.evaluate_command import evaluate
+from goodgain.cli.explain_command import explain
 from goodgain.cli.iteration_commands import curve, ledger
 from goodgain.cli.judging_commands import judge, pool
 from goodgain.cli.label_command import label
@@ -202,6 +203,7 @@ for _command in (
     ledger,
     curve,
     compare,
+    explain,
     flatten,
     list_measures,
     validate,

@@ -41,10 +41,10 @@ def write_comparison(comparison: Findings, form: str, layout: Layout) -> str:
 
 def _write_markdown(comparison: Findings, layout: Layout) -> str:
     parts = [
-        f"**{_escape_markdown(grid.title)}**\n\n{_write_markdown_table(grid)}"
+        f"**{escape_markdown(grid.title)}**\n\n{_write_markdown_table(grid)}"
         for grid in build_grids(comparison, layout)
     ]
-    parts.append("\n".join(f"- {_escape_markdown(sentence)}" for sentence in build_legend(comparison)))
+    parts.append("\n".join(f"- {escape_markdown(sentence)}" for sentence in build_legend(comparison)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -55,14 +55,14 @@ def write_grid(grid: Grid, form: str) -> str:
 
 def _write_markdown_table(grid: Grid) -> str:
     align = ["---"] * grid.words + ["---:"] * (len(grid.header) - grid.words)
-    lines = [[*map(_escape_markdown, grid.header)], align]
+    lines = [[*map(escape_markdown, grid.header)], align]
     lines += [
-        [f"**{_escape_markdown(c.text)}**" if c.best else _escape_markdown(c.text) for c in row] for row in grid.rows
+        [f"**{escape_markdown(c.text)}**" if c.best else escape_markdown(c.text) for c in row] for row in grid.rows
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape a text: a user's name of a system must not become markup or a new line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
@@ -204,7 +204,7 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
     from rich.text import Text
 
     means, pairs, *more = build_grids(comparison, layout)
-    yield _build_rich_table(means)
+    yield build_rich_table(means)
     left_out = []
     for heading in _DISPENSABLE:
         if _compute_width(pairs) <= width:
@@ -212,7 +212,7 @@ def render_on_terminal(comparison: Findings, width: int, layout: Layout) -> Iter
         if heading in pairs.header:
             left_out.append(heading)
             pairs = pairs.drop_column(heading)
-    yield from map(_build_rich_table, (pairs, *more))
+    yield from map(build_rich_table, (pairs, *more))
     for sentence in [build_legend(comparison)[0], *describe_bounds(comparison.signature)]:
         yield Text(escape_controls(sentence))
     if left_out:
@@ -229,7 +229,7 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
         return
     means, *pairs = build_brief_grids(comparison, layout)
     for grid in (means, *pairs):
-        table = _build_rich_table(grid)
+        table = build_rich_table(grid)
         table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
         yield table
         yield Text("")
@@ -250,7 +250,7 @@ def _compute_width(grid: Grid) -> int:
     return sum(max(map(cell_len, column)) + 3 for column in columns) + 1
 
 
-def _build_rich_table(grid: Grid) -> Any:
+def build_rich_table(grid: Grid) -> Any:
     from rich.table import Table
     from rich.text import Text
 

@@ -85,6 +85,18 @@ class RunFile:
                 yield Block(self, frame=frame, rows=FrameRows(str(self.path), range(before, before + len(frame))))
 
 
+def read_whole(run: Run | RunFile) -> Run:
+    """Return a run in memory: its own file, where it has one, is read block by block."""
+    if isinstance(run, Run):
+        return run
+    blocks = [block.run for block in partition_by_query(run)]
+    has_iterations = any(block.has_iterations for block in blocks)
+    rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
+    whole = Run(rows, name=run.name, has_iterations=has_iterations)
+    whole.likely_iteration = run.likely_iteration
+    return whole
+
+
 @dataclass(frozen=True)
 class Block:
     """Some queries of a run, as text, or as columns and where their rows come from."""

@@ -95,6 +95,20 @@ def name_results(results: Any) -> pl.DataFrame:
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
+def list_searches(results: Any, *, system: str | None = None) -> pl.DataFrame:
+    """Return the searches of one system in a results frame.
+
+    Returns:
+        query_id, iteration, search, search_query, status (null where the frame has none), results (how many it returned).
+
+    Raises:
+        InputError: columns are missing, or the system is.
+    """
+    rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), system, None))
+    searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
+    return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
+
+
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
     """Return a results frame with the column `document`: the doc_id that each result has in a run, null without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
