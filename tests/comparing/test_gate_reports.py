@@ -72,3 +72,63 @@ def test_names_break_no_xml() -> None:
     suites = ElementTree.fromstring(write_junit(check_requirements(compare(labels, named, "SRR@3"), ["SRR@3<0"])))
     check_schema(suites)
     assert [case.get("classname") for case in suites.findall("testsuite/testcase")] == ['<a & "b">', r"\x1b[31m\x00'"]
+
+
+TWO = EXAMPLES / "two_agents"
+AGENTS = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
+
+
+def comment(folder: Path, *arguments: object) -> str:
+    path = folder / "comment.md"
+    run_command("compare", *AGENTS, *arguments, "--comment", path, "-o", "csv")
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_comment_has_its_marker_the_verdict_the_failed_lines_and_the_queries_with_causes(tmp_path: Path) -> None:
+    required = "--require", "CG@3>=baseline", "--require", "SRR@6<=baseline"
+    lines = comment(tmp_path, "-m", "nDCG@10", *required).splitlines()
+    assert lines[:2] == [
+        "<!-- goodgain compare -->",
+        "**Required lines: 1 failed, 1 held. 1 better, 2 worse, 25 queries.**",
+    ]
+    assert r"| CG@3\>=baseline | late has 5.5200, 4.28 below (baseline 9.8000); significant" in lines[5]
+    at = lines.index("**Queries that changed most in CG@3, late against quick**")
+    queries = [line.split(" | ") for line in lines[at + 4 : at + 9]]
+    assert [row[0] for row in queries] == ["| q06", "| q14", "| q25", "| q18", "| q23"]
+    assert queries[0][1:4] == ["10", "0", "-10"]
+    assert "late never retrieved 2 good documents (-4)" in queries[0][4]
+    assert comment(tmp_path, "-m", "nDCG@10", *required).splitlines() == lines
+
+
+def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
+    required = [part for k in range(1, 31) for part in ("--require", f"CG@{k}>=1000")]
+    text = comment(tmp_path, "-m", "CG SRR SRE", "--iterations", "30", *required)
+    assert len(text.splitlines()) <= 60
+    assert "**Required lines: 60 failed, 0 held." in text and "50 more: see the log." in text
+
+
+def test_a_comment_of_lines_that_hold_and_of_a_baseline_file(tmp_path: Path) -> None:
+    kept = tmp_path / "base.jsonl"
+    run_command("compare", *AGENTS[:2], "-m", "nCG@6", "--write-baseline", kept)
+    required = "--baseline-file", kept, "--require", "nCG@6>=baseline significant", "--comment", tmp_path / "c.md"
+    done = run_command("compare", AGENTS[0], AGENTS[2], *required, "-o", "csv")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "**Required lines: 1 held. 1 unclear, 25 queries.**" in text
+    assert "| q07 | 1 | 0.3636 | -0.6364 |  |" in text  # without the run of the baseline there are no causes
+
+
+def test_a_comment_of_equal_runs_has_no_queries(tmp_path: Path) -> None:
+    same = "one=" + str(AGENTS[1]), "two=" + str(AGENTS[1])
+    run_command("compare", AGENTS[0], *same, "-m", "nDCG@10", "--comment", tmp_path / "c.md", "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "**1 equal, 25 queries.**" in text and "Queries that changed" not in text
+
+
+def test_names_break_no_comment(tmp_path: Path) -> None:
+    named = "a|b=" + str(AGENTS[1]), "<i>=" + str(AGENTS[2])
+    run_command("compare", AGENTS[0], *named, "-m", "CG@3", "--comment", tmp_path / "c.md", "-o", "csv")
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert r"\<i\>" in text and "<i>" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| q")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}

@@ -10,17 +10,19 @@ from typing import Any
 import click
 
 from goodgain.cli import shared_options as shared
-from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option
+from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option, save_text
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
 from goodgain.comparing.baseline_file import write_baseline
 from goodgain.comparing.comparison import Comparison, add_fixed_iterations
 from goodgain.comparing.comparison import compare as compare_runs
+from goodgain.comparing.explanation import explain_runs
+from goodgain.comparing.gate_reports import choose_change, write_comment
 from goodgain.comparing.rendering import FORMS as COMPARISON_FORMS
 from goodgain.comparing.rendering import render_briefly, render_on_terminal
 from goodgain.comparing.requirements import Requirement, parse_requirement
 from goodgain.comparing.table_cells import Layout, stack_groups
-from goodgain.errors import InputError
+from goodgain.errors import InputError, collect_notices
 from goodgain.evaluation import evaluate as run_evaluate
 from goodgain.formats.query_tables import read_outcomes
 from goodgain.measures.good_gain import NumIter, NumResults
@@ -140,6 +142,14 @@ def compare(
             write_picture(draw_comparison(comparison), plot)
             shared.say(f"picture: {plot}")
     outcomes_of_lines = check_lines(comparison, lines, gate.junit)
+    if gate.comment is not None:
+        change = choose_change(comparison, outcomes_of_lines)
+        explanation = None
+        if change.has_causes and change.against in systems:
+            with collect_notices(lambda given: None):  # those of the comparison
+                compared = {name: systems[name] for name in (change.against, change.system)}
+                explanation = explain_runs(judged, compared, change.measure)
+        save_text(write_comment(comparison, outcomes_of_lines, explanation), gate.comment)
     if gate.write_baseline is not None:
         comparison.write_baseline(gate.write_baseline, baseline or next(iter(systems)))
         shared.say(f"written: {gate.write_baseline}")
