@@ -1,7 +1,7 @@
 """Draws the pictures of README and docs into docs/images: `make pictures`.
 
-The pictures are those of docs/pictures.md: each is drawn by the code above it. `drawn.json` has the numbers that are drawn, so
-that a difference in them is seen in a diff. The badges say what version.py and pyproject.toml say.
+Each picture of a page is drawn by the code above it. `drawn.json` has the numbers that are drawn: a diff shows what changed in
+them. The badges say what version.py and pyproject.toml say.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from goodgain.version import __version__
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
+#: The pages with pictures of their own.
+PAGES = [ROOT / "docs" / name for name in ("pictures.md", "two_logs.md")]
 _BLOCK = re.compile(r"```python\n(.*?)```\n\n!\[[^\]]*\]\(images/(\w+)\.svg\)", re.DOTALL)
 
 
@@ -69,9 +71,10 @@ def main() -> None:
     """Write pictures, their numbers and badges."""
     IMAGES.mkdir(exist_ok=True)
     drawn = {}
-    for name, ax in draw_pictures((ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")):
-        write_picture(ax.figure, IMAGES / f"{name}.svg")
-        drawn[name] = list_drawn(ax.figure)
+    for page in PAGES:
+        for name, ax in draw_pictures(page.read_text(encoding="utf-8")):
+            write_picture(ax.figure, IMAGES / f"{name}.svg")
+            drawn[name] = list_drawn(ax.figure)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(of)}" for name, of in drawn.items())
     (IMAGES / "drawn.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     for name, text in make_badges().items():

@@ -122,7 +122,7 @@ def test_a_file_of_the_whole_name_is_a_file(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("given", [["a=x.run", "a=y.run"], ["x.run", "x=y.run"]])
 def test_two_systems_of_one_name_are_an_error(given: list[str]) -> None:
-    with pytest.raises(gg.InputError, match="two systems are called"):
+    with pytest.raises(gg.InputError, match="two systems have the name"):
         find_systems(given)
 
 

@@ -275,7 +275,7 @@ def test_systems_are_named_by_the_stem_and_what_tells_them_apart() -> None:
     ("arguments", "message"),
     [
         (["-m", "SRR", "--baseline", "x"], "baseline 'x' is not one of the systems; they are lean, repeating"),
-        (["-m", "DCG@3"], "DCG is not used here"),
+        (["-m", "DCG@3"], "DCG is ambiguous here"),
         ([], "no measure was named"),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
         ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"seed": 1.5}, "seed=1.5"),
         ({"a": {"q": {"a": 1.0}}}, "CG", {"alpha": 1}, "alpha=1"),
-        ({}, "CG", {}, "there is no run"),
+        ({}, "CG", {}, "no run was given"),
         ("agent.run", "CG", {}, "give each run a name"),
     ],
 )

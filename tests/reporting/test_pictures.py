@@ -18,7 +18,7 @@ from tests.support.counts import how_many
 from tests.support.tables import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))
-PAGE = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in SCRIPT["PAGES"]}
 IMAGES = ROOT / "docs" / "images"
 
 
@@ -26,7 +26,7 @@ IMAGES = ROOT / "docs" / "images"
 def pictures() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GoodgainNotice)
-        return {name: ax.figure for name, ax in SCRIPT["draw_pictures"](PAGE)}
+        return {name: ax.figure for page in PAGES.values() for name, ax in SCRIPT["draw_pictures"](page)}
 
 
 def test_each_picture_shows_the_numbers_of_now(pictures: dict[str, Any]) -> None:
@@ -60,8 +60,10 @@ def test_badges_say_what_the_package_says() -> None:
 
 def test_the_page_shows_every_plot_and_every_picture_is_shown() -> None:
     drawn = [name for name in plots.__all__ if not name.endswith("_data")]
-    assert sorted(re.findall(r"^ax = plots\.(\w+)\(", PAGE, flags=re.MULTILINE)) == drawn
-    shown = re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", PAGE)
-    assert sorted(shown) == sorted(drawn)
+    assert sorted(re.findall(r"^ax = plots\.(\w+)\(", PAGES["pictures"], flags=re.MULTILINE)) == drawn
+    shown = {name: re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", page) for name, page in PAGES.items()}
+    assert sorted(shown["pictures"]) == sorted(drawn)
     readme = re.findall(r"!\[[^\]]+\]\(docs/images/(\w+)\.svg\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert {path.stem for path in IMAGES.glob("*.svg")} == {*shown, *readme}
+    assert {path.stem for path in IMAGES.glob("*.svg")} == {name for names in shown.values() for name in names} | {
+        *readme
+    }

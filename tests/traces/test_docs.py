@@ -1,4 +1,4 @@
-"""Every format has a page, and what the pages show runs."""
+"""Every format has a page, and what the pages show runs; the guides are in test_pages.py."""
 
 from __future__ import annotations
 

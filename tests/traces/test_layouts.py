@@ -103,16 +103,29 @@ def _is_list_emptied(text: str) -> bool:
 # The page of the docs
 
 
+#: The words with which the second result of an example begins.
+_SECOND = ("On lakes", "https://b.example", "Water")
+
+
 def _describe(layout: Layout) -> str:
-    """The part of the page that a layout gets."""
-    shown = layout.example.replace("\ue200", "").replace("\ue202", "").replace("\ue201", "")
+    """The part of the page that a layout gets: who writes it, and its example up to the second result."""
+    shown = _cut(layout.example).replace("\ue200", "").replace("\ue202", "").replace("\ue201", "")
     fence = "````" if "```" in shown else "```"
-    return f"### {layout.name[0].upper()}{layout.name[1:]}\n\nWritten by: {layout.written_by}.\n\n{fence}\n{shown}\n{fence}\n"
+    return f"### {layout.name[0].upper()}{layout.name[1:]}\n\nWritten by {layout.written_by}:\n\n{fence}\n{shown}\n{fence}\n"
+
+
+def _cut(example: str) -> str:
+    """Return an example up to its second result."""
+    before = example[: min(at for word in _SECOND if (at := example.find(word)) >= 0)]
+    line = before.rfind("\n") + 1
+    if example.startswith("snippet") or before[line:].lstrip(" -").startswith(("[{", "{", "[[", "Links")):
+        return before[: before.rindex(",")] + ", ..."
+    return before[:line].rstrip() + "\n..."
 
 
 def _make_parts() -> str:
     keys = ", ".join(f"`{key}`" for key in LIST_KEYS)
-    under = f"## Lists under a key\n\nThe best first, compared without case and signs: {keys}.\n\n"
+    under = f"## Lists under a key\n\nIn order of preference: {keys}.\n\n"
     titles = {"Text": LAYOUTS, "Values in text": NOTATIONS, "Objects": OBJECT_SHAPES, "Lists of objects": HIT_SHAPES}
     return under + "\n".join(f"## {title}\n\n" + "\n".join(map(_describe, group)) for title, group in titles.items())
 

@@ -1,4 +1,4 @@
-"""The command compare: reads the runs, prints the comparison, and checks the required lines."""
+"""The command compare: reads the runs, prints the comparison, and checks requirements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import parse_measures
 from goodgain.reporting.plots.pictures import draw_comparison, write_picture
 
-#: In columns: no part of a table is left out.
+#: In characters: wide enough for any table.
 _ANY_WIDTH = 10_000
 
 
@@ -43,23 +43,23 @@ def _parse_iterations(_context: click.Context, _option: click.Parameter, value: 
 
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(
-    click.option("--baseline", metavar="SYSTEM", help="Compare all others with this system; default: all pairs."),
     click.option(
-        "--against", type=click.Choice(["previous"]), help="Compare each system with the one given before it alone."
+        "--baseline", metavar="SYSTEM", help="Compare all others with this system. Default: compare all pairs."
     ),
+    click.option("--against", type=click.Choice(["previous"]), help="Compare each system only with the one before it."),
     click.option(
         "--iterations",
         metavar="N|N,N,...",
         callback=_parse_iterations,
-        help="Compare ours named without @ at each iteration up to this too; 1,2,3,5: at exactly these.",
+        help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
     ),
     shared.groups_option,
     shared.file_option(
         "--outcomes", help="A table of query_id, system and numbers such as solved: each is one more measure."
     ),
-    click.option("--seed", type=int, default=42, help="Seed of randomisation test and bootstrap."),
+    click.option("--seed", type=int, default=42, help="Seed of the randomisation test and the bootstrap."),
     click.option("--resamples", type=shared.COUNT, default=9_999, help="Number of resamples in both."),
-    click.option("--alpha", type=float, default=0.05, help="The largest p that is significant."),
+    click.option("--alpha", type=float, default=0.05, help="The largest significant p."),
 )
 #: The fields of `Layout`.
 _layout_options = shared.join_options(
@@ -108,7 +108,7 @@ def compare(
 ) -> None:
     """Compare two or more runs on any measures, with tests, and say which is better.
 
-    QRELS and RUN are what evaluate takes; NAME=RUN names a system. Exit status 3: a line given with --require does not hold.
+    QRELS and RUN are as in evaluate; NAME=RUN names a system.
     """
     gate = GateFiles(*(settings.pop(name) for name in GateFiles._fields))
     layout = Layout(**{name: settings.pop(name) for name in Layout._fields})
@@ -193,13 +193,13 @@ def _write_one(
 
 
 def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
-    """Return the baseline that a required line means where none is named; None if no line needs one."""
+    """Return the baseline of requirements without --baseline; None if no requirement needs one."""
     line = next((line for line in lines if line.bound is None), None)
     if line is None:
         return None
     if against is not None:
         raise InputError(
-            f"--require {line.text!r} needs a baseline, and --against {against} compares each system with the one before "
-            "it; leave out one of them, or require a number"
+            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out one of them, or require a "
+            "number"
         )
     return "baseline" if "baseline" in names else names[0]

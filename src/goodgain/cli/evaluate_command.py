@@ -1,4 +1,4 @@
-"""The command evaluate: scores one run, or several with -m, and prints their values."""
+"""The command evaluate: scores one run, or several with -m."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from goodgain.measures.thresholds import warn_of_labels
     "--measure",
     "measures",
     multiple=True,
-    help="A measure, or several; then all arguments after QRELS are runs, and NAME=RUN names a system.",
+    help="A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system.",
 )
 @shared.rel_option
 @require_option(".")
 @junit_option
-@click.option("-q", "--by-query", is_flag=True, help="Print the values of each query too.")
-@click.option("-n", "--no-summary", is_flag=True, help="With -q: leave out the rows of all queries.")
+@click.option("-q", "--by-query", is_flag=True, help="Also print the values of each query.")
+@click.option("-n", "--no-summary", is_flag=True, help="With -q: print no means over all queries.")
 @shared.places_option("Decimals; -1 for full precision.")
 @shared.output_option("tsv")
 @shared.full_option
@@ -56,7 +56,7 @@ from goodgain.measures.thresholds import warn_of_labels
     "--mean",
     type=click.Choice(MEANS),
     default=MEANS[0],
-    help="How the queries' values are averaged; geometric is trec_eval's gm_map, values below 1e-5 counting as 1e-5.",
+    help="How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
 @shared.bounds_option
 @shared.groups_option
@@ -84,14 +84,13 @@ def evaluate(
 ) -> None:
     """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
 
-    QRELS is a file or the id of an ir_datasets data set, RUN a file: TREC text with the iteration in column 2, Parquet,
-    Arrow, JSON or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; goodgain measures lists the
-    measures that are computed here.
+    QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
+    Arrow, JSON or JSON Lines. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
     """
     if no_summary and not by_query:
-        raise InputError("--no-summary (-n) leaves nothing to print without --by-query (-q); give both, or neither")
+        raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
-        raise InputError(f"--bounds are those of the arithmetic mean; leave out --mean {mean}")
+        raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
     named = bool(measures)
     lines = [parse_requirement(text, rel=rel) for text in required]
     if not named and len(arguments) < 2 and not lines:
@@ -103,7 +102,7 @@ def evaluate(
         if not files:
             raise
         raise InputError(
-            f"{files[0]} is a file where measures stand; give measures with -m to score several runs"
+            f"{files[0]} is a file in the place of a measure; to score several runs, give measures with -m"
         ) from None
     shared.check_outputs(
         [output.path, junit], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()]
@@ -134,13 +133,12 @@ def evaluate(
 
 
 def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
-    """Return the values of each query, system by system within a query."""
     found = [
         Value(query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None)
         for system, of in scores.items()
         for query_id, measure, value, *reach in of.per_query.iter_rows()
     ]
-    return sorted(found, key=lambda value: str(value.query_id))  # stable: systems and measures keep their order
+    return sorted(found, key=lambda value: str(value.query_id))  # a stable sort
 
 
 def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
@@ -167,9 +165,9 @@ def _list_means(
 
 
 def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:
-    """Print on stderr how many queries the numbers stand for, and unless `brief` how they were made.
+    """Print the numbers of queries on stderr and, unless `brief`, the signature and the coverage.
 
-    Of the unique results it prints the judged share, unless all are judged, or a notice says that few are.
+    The coverage is left out if all results are judged, or if it is so low that a notice gives it.
     """
     signature = scores.signature | mean
     shared.say(
@@ -185,6 +183,5 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
 
 
 def _show_some(query_ids: pl.Series) -> str:
-    """Return the first of some queries in brackets; nothing where there are none."""
     shown = list_examples(query_ids)
     return f" ({', '.join(shown)}{', ...' * (len(query_ids) > len(shown))})" if shown else ""

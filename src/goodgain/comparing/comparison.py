@@ -335,7 +335,6 @@ def _score_systems(
 
 
 def _choose_pairs(names: list[str], baseline: str | None, against: str | None) -> list[tuple[int, int]]:
-    """Return the pairs (system, against) to compare, by position."""
     if baseline is not None and baseline not in names:
         raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
     if against not in (None, "previous"):

@@ -243,7 +243,6 @@ def render_briefly(comparison: Findings, width: int, layout: Layout) -> Iterator
 
 
 def _compute_width(grid: Grid) -> int:
-    """Return the width that rich needs to print a table without breaking a cell."""
     from rich.cells import cell_len
 
     columns = zip(grid.header, *([cell.text for cell in row] for row in grid.rows), strict=True)

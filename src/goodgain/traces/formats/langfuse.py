@@ -25,16 +25,16 @@ from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
 from goodgain.traces.recorded_outcomes import find_outcomes
 
-#: Kinds of what a span does itself: one with any of these below it is not a search, whatever its name.
+#: Kinds of spans that do the work: a span above one of them is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
-#: Lists and objects around observations nested deeper are refused, so that reading hostile logs ends.
+#: A limit against malicious logs: observations nested deeper in lists and objects are refused.
 _MAX_DEPTH = 20
 _REMEDY = "export input and output too (fields=io of the API); downloads of the UI leave very large ones out"
 _IDS_ONLY = "the list of traces has their ids only: get each trace, or export the observations"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are observations, themselves or in traces or sessions."""
+    """Return whether there are observations, alone or in traces or sessions."""
     return any(map(_holds_observations, head.objects))
 
 
@@ -57,7 +57,7 @@ def _is_observation(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session; a trace without a session is one by itself."""
+    """Yield one trace per session; a trace without a session is one by itself."""
     spans: list[Span] = []
     for value, at in source.documents():
         with source.handle_errors():
@@ -117,7 +117,7 @@ def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: 
 
 
 def _demote(spans: list[Span]) -> None:
-    """Make chains of the spans that are searches by name only, and have tools, retrievers or models below them."""
+    """Make chains of the spans that are searches only by name, and have tools, retrievers or models below them."""
     by_id = {(span.trace_id, span.span_id): span for span in spans}
     for span in spans:
         if span.kind in _WORK:

@@ -28,7 +28,7 @@ _KINDS = {
 _ORDER = re.compile(r"(?P<time>\d{8}T\d{6})(?P<micro>\d{6})Z\S+")
 _ROOT = re.compile(r"\d{8}T\d{12}Z([^.]+)")
 _REMEDY = "select inputs and outputs of the runs: the export lacks them"
-#: Where the calls of a model's answer stand: in LangChain's generations, in OpenAI's choices.
+#: Where the calls in a model's answer are: in LangChain's generations, in OpenAI's choices.
 _ANSWER_KEYS = ("generations", "choices", "message", "messages", "kwargs", "output")
 #: Trees of runs nested deeper are refused.
 _MAX_DEPTH = 200
@@ -44,7 +44,7 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a thread; a root run without a thread is one by itself."""
+    """Yield one trace per thread; a root run without a thread is one by itself."""
     runs: dict[str, tree.Placed] = {}
     for value, at in source.documents():
         with source.handle_errors():
@@ -104,7 +104,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
 
 
 def _read_start(run: dict[str, Any], dotted: str, at: str) -> int:
-    """Return when a run started: as its dotted order says, which also orders runs that started together."""
+    """Return when a run started, from its dotted order: this also orders runs that started together."""
     found = _ORDER.fullmatch(dotted.rpartition(".")[2])
     if found is None:
         return read_nanoseconds(run.get("start_time"), f"{at}/start_time")

@@ -32,7 +32,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a session; a trace without a session is one by itself."""
+    """Yield one trace per session; a trace without a session is one by itself."""
     return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
 
 
