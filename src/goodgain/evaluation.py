@@ -21,6 +21,7 @@ from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
+from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure
@@ -28,7 +29,7 @@ from goodgain.measures.ledger_values import BatchScores, average_queries, make_f
 from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, average_groups
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
@@ -47,6 +48,7 @@ def evaluate(
     order: str = "seen",
     provider: str | None = None,
     bounds: bool = False,
+    groups: Any = None,
     columns: Columns | None = None,
 ) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
@@ -61,6 +63,7 @@ def evaluate(
         provider: the provider of ir_measures for the classic measures; None computes them here, or lets ir_measures choose.
         bounds: also return the range of each value once unjudged results are labelled, from 0 to the largest label of the
             qrels. Measures that a provider computes, or that can fall when a label rises, have no bounds.
+        groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
 
     Returns:
@@ -83,7 +86,9 @@ def evaluate(
     with NoticesOfSystems() as notices, notices.of():
         judged, searched = open_qrels_and_run(qrels, run, columns=columns)
         warn_of_labels(judged.frame, asked, rel=rel)
-        scores = score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
+        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
+        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
+        scores = score_run(judged, searched, asked, rel=rel, **options)
     return replace(scores, notes=notices.texts)
 
 
@@ -96,13 +101,14 @@ def score_run(
     order: str,
     provider: str | None,
     bounds: bool = False,
+    groups: pl.DataFrame | None = None,
     low: bool = True,
     unasked: Collection[ir_measures.Measure] = (),
 ) -> Scores:
     """Score an opened run as `evaluate` does, without the notices on the qrels alone.
 
     Args:
-        qrels, run, asked, order, provider, bounds: as in `evaluate`, read and parsed.
+        qrels, run, asked, order, provider, bounds, groups: as in `evaluate`, read and parsed.
         rel: the threshold that the measures were parsed with.
         low: False leaves the notice on low coverage to the caller.
         unasked: the measures that the user did not ask for.
@@ -135,7 +141,7 @@ def score_run(
         rel,
     )
     _warn_if_no_value(scores, measures.ranked)
-    return scores
+    return scores if groups is None else replace(scores, by_group=average_groups(scores.per_query, asked, groups))
 
 
 def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,13 +13,16 @@ import ir_measures
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.notices import notices_after_output
 from goodgain.cli.printed_tables import Value, format_signature, print_values
+from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.formats import Qrels
 from goodgain.formats.column_names import check_columns_used
+from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_declaration, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 from goodgain.measures.thresholds import warn_of_labels
@@ -40,6 +44,8 @@ from goodgain.measures.thresholds import warn_of_labels
     help="A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system.",
 )
 @shared.rel_option
+@require_option(".")
+@junit_option
 @click.option("-q", "--by-query", is_flag=True, help="Also print the values of each query.")
 @click.option("-n", "--no-summary", is_flag=True, help="With -q: print no means over all queries.")
 @shared.places_option("Decimals; -1 for full precision.")
@@ -59,6 +65,7 @@ from goodgain.measures.thresholds import warn_of_labels
     metavar="FILE",
     help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them.",
 )
+@shared.groups_option
 @shared.order_option
 @shared.reading_options
 def evaluate(
@@ -66,6 +73,8 @@ def evaluate(
     arguments: tuple[str, ...],
     measures: tuple[str, ...],
     rel: float | None,
+    required: tuple[str, ...],
+    junit: Path | None,
     by_query: bool,
     no_summary: bool,
     places: int,
@@ -76,6 +85,7 @@ def evaluate(
     mean: str,
     bounds: bool,
     human: str | None,
+    groups: Path | None,
     order: str,
     **reading: Any,
 ) -> None:
@@ -88,13 +98,16 @@ def evaluate(
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
-    if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen"):
-        raise InputError("--human corrects arithmetic means. Leave out -q, --bounds, --mean and --order")
+    if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen" or groups or required):
+        raise InputError(
+            "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
+        )
     named = bool(measures)
-    if not named and len(arguments) < 2:
+    lines = [parse_requirement(text, rel=rel) for text in required]
+    if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
     try:
-        asked = parse_measures(measures or arguments[1:], rel=rel)
+        asked = parse_measures([*(measures or arguments[1:]), *(line.measure for line in lines)], rel=rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if os.path.exists(name)]  # noqa: PTH110  # any text
         if not files:
@@ -103,21 +116,25 @@ def evaluate(
             f"{files[0]} is a file in the place of a measure; to score several runs, give measures with -m"
         ) from None
     shared.check_outputs(
-        [output.path], [qrels, human, *shared.find_systems(arguments if named else arguments[:1]).values()]
+        [output.path, junit],
+        [qrels, human, *shared.find_systems(arguments if named else arguments[:1]).values()],
     )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
         judged, systems = shared.open_systems(qrels, arguments if named else arguments[:1], **reading)
         warn_of_labels(judged.frame, asked, rel=rel)
         several = len(systems) > 1
+        grouped = None if groups is None else read_groups(groups, judged.frame.get_column("query_id").unique())
+        options: dict[str, Any] = {"order": order, "provider": provider, "bounds": bounds, "groups": grouped}
         scores: dict[str, Scores] = {}
         with NoticesOfSystems() as notices:
             for name, run in systems.items():
                 with notices.of(name) if several else nullcontext():
                     check_columns_used(reading["columns"], run, judged)
-                    scores[name] = score_run(judged, run, asked, order=order, provider=provider, bounds=bounds)
+                    scores[name] = score_run(judged, run, asked, **options)
         values = [
             *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
+            *(_list_values_by_group(scores) if groups is not None else ()),
             *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
         ]
         if human is not None:
@@ -126,6 +143,7 @@ def evaluate(
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
         _print_signature(found, of_mean, f"{name}: " if several else "", brief=brief)
+    exit_if_failed(check_lines(scores, lines, junit))
 
 
 def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
@@ -135,6 +153,17 @@ def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Va
         for query_id, measure, value, *reach in of.per_query.iter_rows()
     ]
     return sorted(found, key=lambda value: str(value.query_id))  # a stable sort
+
+
+def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
+    """Return the values over each group, system by system within a group."""
+    found = [
+        Value(None, measure, system, value, queries, group=group)
+        for system, of in scores.items()
+        if of.by_group is not None
+        for group, measure, queries, value in of.by_group.iter_rows()
+    ]
+    return sorted(found, key=lambda value: str(value.group))
 
 
 def _list_means(

@@ -40,6 +40,9 @@ _POLICIES = ("standard", "id", "strict", "content")
 @shared.file_option("--costs", help="Also write the cost of each iteration: .jsonl or .parquet.")
 @shared.file_option("--queries", help="Also write the users' questions, for goodgain label: .jsonl or .parquet.")
 @shared.file_option(
+    "--outcomes", help="Also write scores, rewards and feedback, for goodgain compare: .jsonl or .parquet."
+)
+@shared.file_option(
     "--with",
     "earlier",
     metavar="RESULTS",

@@ -45,6 +45,7 @@ class Value(NamedTuple):
         queries: the number of queries with a value, for a mean that can leave some out.
         bounds: the least and the most; a pair of None for a measure without bounds; None if not requested.
         is_interval: whether bounds are the low and the high end of an interval.
+        group: the group of queries; None without groups, and for a value over all queries.
     """
 
     query_id: str | None
@@ -54,6 +55,7 @@ class Value(NamedTuple):
     queries: int | None = None
     bounds: tuple[float | None, float | None] | None = None
     is_interval: bool = False
+    group: str | None = None
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -133,7 +135,8 @@ def print_values(
         named: whether to name systems; if not, there is only one, and TSV has no header, as in ir_measures.
     """
     if output.form in ("json", "jsonl", "csv", "parquet"):
-        objects = [_list_fields(one, by_query=by_query, named=named) for one in values]
+        grouped = any(one.group is not None for one in values)
+        objects = [_list_fields(one, by_query=by_query, grouped=grouped, named=named) for one in values]
         if output.form == "jsonl":
             write_output("".join(json.dumps(one, allow_nan=False) + "\n" for one in objects), output)
         else:
@@ -157,8 +160,9 @@ def print_values(
         write_output(write_grid(Grid("", header, len(body[0][0]), grid_rows), output.form), output)
 
 
-def _list_fields(one: Value, *, by_query: bool, named: bool) -> dict[str, Any]:
+def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"system": one.system} if named else {}
+    row |= {"group": one.group or "all"} if grouped else {}
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
@@ -173,14 +177,16 @@ _NO_VALUE = Value(None, "", "", None)
 def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[list[str], list[_Row]]:
     name, across = ("measure", "system") if rows == "measures" else ("system", "measure")
     columns = list(dict.fromkeys(getattr(one, across) for one in values))
-    cells: dict[tuple[str | None, str], dict[str, Value]] = {}
+    grouped = any(one.group is not None for one in values)
+    cells: dict[tuple[str | None, str | None, str], dict[str, Value]] = {}
     for one in values:
-        cells.setdefault((one.query_id, getattr(one, name)), {})[getattr(one, across)] = one
+        cells.setdefault((one.query_id, one.group, getattr(one, name)), {})[getattr(one, across)] = one
     body = []
-    for (_, word), of in cells.items():
+    for (_, group, word), of in cells.items():
         query = [next(iter(of.values())).query] if by_query else []
-        body.append(([*query, word], [of.get(column, _NO_VALUE) for column in columns]))
-    return [*(["query"] if by_query else []), name, *columns], body
+        group_or_all = [group or "all"] if grouped else []
+        body.append(([*query, *group_or_all, word], [of.get(column, _NO_VALUE) for column in columns]))
+    return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
 def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: str) -> None:

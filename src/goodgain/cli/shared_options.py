@@ -86,6 +86,7 @@ bounds_option = click.option(
     is_flag=True,
     help="Also print the range of each value once unjudged results are labelled, from 0 to the largest label.",
 )
+groups_option = file_option("--groups", help="A table of query_id and group: print values for each group too.")
 provider_option = click.option("--provider", help="The provider of ir_measures for the classic measures.")
 plot_option = file_option(
     "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."

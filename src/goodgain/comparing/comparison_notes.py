@@ -64,12 +64,14 @@ def list_notes(
     values: Mapping[str, Matrix],
     systems: pl.DataFrame,
     queries: Mapping[str, SharedQueries],
+    *,
+    outcomes: Sequence[str] = (),
 ) -> Iterator[Note]:
-    """Yield the notes on a comparison; `values` maps the name of each measure, and NumIter, to its values."""
+    """Yield the notes on a comparison; `values` maps each measure and outcome by name, and NumIter, to its values."""
     ours = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
     names, iterations = systems.get_column("system").to_list(), values[str(NumIter)]
     yield from _describe_missing_queries(systems, queries)
-    for name in map(str, measures):
+    for name in [*map(str, measures), *outcomes]:
         if left_out := int((~np.isfinite(values[name])).any(axis=0).sum()):
             yield Note(f"{name} leaves out {count_queries(left_out)} for which a system has no value.", minor=True)
     yield from _describe_low_coverage(systems)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import polars as pl
@@ -16,6 +16,9 @@ from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import HtmlCell, escape_html, write_table
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure, parse_measures
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The ways to average the values of queries.
 MEANS = ("arithmetic", "geometric")
@@ -36,6 +39,7 @@ class Scores:
             results that each iteration found first; null if it found none. Queries without judgments are left out.
         queries: the query ids in both run and qrels, and in only one of them.
         notes: all notices of the call, also minor ones.
+        by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
     """
 
     means: dict[str, float | None]
@@ -48,6 +52,7 @@ class Scores:
     queries: SharedQueries
     _rel: float | None
     notes: tuple[str, ...] = ()
+    by_group: pl.DataFrame | None = None
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
@@ -92,6 +97,14 @@ class Scores:
         """Name of a measure -> the number of queries with a value."""
         counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
         return {name: counts.get(name, 0) for name in self.means}
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `per_query`."""
+        return self.per_query
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `per_query` as a frame of pandas."""
+        return self.per_query.to_pandas()
 
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
@@ -147,6 +160,20 @@ class Scores:
         return {
             name: None if mean is None else _average_geometrically(values[name]) for name, mean in self.means.items()
         }
+
+
+def average_groups(
+    per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the columns of `Scores.by_group`: means over the queries that have a value, sums for counts of ir_measures."""
+    summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
+    grouped = groups.join(per_query, on="query_id").drop_nulls("value")
+    names = pl.Enum([str(measure) for measure in measures])
+    found = grouped.group_by("group", "measure").agg(pl.len().alias("queries"), pl.col("value"))
+    value = found.get_column("value").map_elements(math.fsum, pl.Float64)
+    is_sum = pl.col("measure").is_in(summed)
+    averaged = found.with_columns(value=pl.when(is_sum).then(value).otherwise(value / pl.col("queries")))
+    return averaged.sort("group", pl.col("measure").cast(names))
 
 
 def _name_with_arrow(name: str) -> str:

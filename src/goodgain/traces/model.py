@@ -148,6 +148,7 @@ class Trace(msgspec.Struct, gc=False):
         record: the object it was read from, for query ids by field path.
         at: the place in the log.
         unknown: the items that the format did not understand. A trace with unknown items and no search is an error.
+        outcomes: scores, rewards and feedback by name, where `record` does not hold them.
     """
 
     turns: list[Turn]
@@ -159,3 +160,4 @@ class Trace(msgspec.Struct, gc=False):
     number: int | None = None
     record: Any = None
     unknown: tuple[UnknownItem, ...] = ()
+    outcomes: dict[str, float] | None = None

@@ -16,7 +16,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.traces.conversations import record_tree as tree
 from goodgain.traces.conversations.span_vocabularies import CALL_ID, REMEDY, Attributes
-from goodgain.traces.conversations.spans import KNOWN_KINDS, Span, iterate_ancestors
+from goodgain.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.traces.expected_values import expect_text, format_place
 from goodgain.traces.input.sources import Source
@@ -27,7 +27,7 @@ _SESSIONS = ("session.id", "gen_ai.conversation.id")
 _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
 #: Attributes kept of spans without results: they name the session or the query, or show a call of a database.
-_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system")
+_KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
 #: The attributes where `_drop_bodies` keeps what it read from a span; no log uses these names.
 _MESSAGES, _USAGE, _CALLS = "goodgain.messages", "goodgain.usage", "goodgain.calls"
 #: The attributes with the tokens and the price of a span of a model.
@@ -106,7 +106,8 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
                 ]
                 last = roots[-1]
                 query_id = last.query_id or last.session or last.top.trace_id
-                yield Trace(turns, last.top.at, query_id=query_id, session_id=last.session)
+                outcomes = last.top.get(OUTCOMES)
+                yield Trace(turns, last.top.at, query_id=query_id, session_id=last.session, outcomes=outcomes)
 
 
 # Turns and conversations

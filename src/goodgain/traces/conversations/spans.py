@@ -16,6 +16,7 @@ from goodgain.traces.conversations.record_tree import objects_in, walk
 from goodgain.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
 from goodgain.traces.expected_values import expect_list, expect_object, expect_text, parse_time, unexpected_value
 from goodgain.traces.input.sources import Source
+from goodgain.traces.recorded_outcomes import find_outcomes
 
 #: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
@@ -47,6 +48,9 @@ _UNITS = ((10**17, 1), (10**14, 1_000), (10**11, 1_000_000), (10**8, 1_000_000_0
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: A limit against malicious logs: attributes nested deeper are dropped, lists of spans refused.
 _MAX_DEPTH = 20
+
+#: The attribute under which a span has its outcomes; no log has one of this name.
+OUTCOMES = "goodgain.outcomes"
 
 
 class Span(msgspec.Struct):
@@ -161,6 +165,8 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
         read_nanoseconds(end, f"{at}/end_time") if end else 0,
         dict(expect_object(attributes, f"{at}/attributes")), _has_failed(raw), at,
     )  # fmt: skip
+    if span.parent_id is None:
+        span.attributes[OUTCOMES] = find_outcomes(raw)
     span.kind = _read_kind(source, span, raw)
     if span.kind not in KNOWN_KINDS:
         span.unknown = _describe_unknown(span)

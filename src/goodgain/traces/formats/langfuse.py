@@ -18,11 +18,12 @@ from goodgain.traces.conversations.span_vocabularies import (
     decode,
     read_langfuse_kind,
 )
-from goodgain.traces.conversations.spans import Span, iterate_ancestors, read_nanoseconds
+from goodgain.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
 from goodgain.traces.expected_values import as_word, expect_id, expect_list, expect_object, unexpected_value
 from goodgain.traces.input.file_head import FileHead
 from goodgain.traces.input.sources import Source
 from goodgain.traces.model import Trace
+from goodgain.traces.recorded_outcomes import find_outcomes
 
 #: Kinds of spans that do the work: a span above one of them is not a search, whatever its name.
 _WORK = {"TOOL", "RETRIEVER", "LLM"}
@@ -112,7 +113,7 @@ def _read_attributes(record: dict[str, Any], trace: dict[str, Any], *, by_name: 
         metadata |= found if isinstance(found, dict) else {}
     session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
-    return {"metadata": metadata, "session.id": session, BY_NAME: by_name, **given}
+    return {"metadata": metadata, "session.id": session, BY_NAME: by_name, OUTCOMES: find_outcomes(trace), **given}
 
 
 def _demote(spans: list[Span]) -> None:

@@ -52,6 +52,7 @@ def convert_traces(
     results: str | os.PathLike[str] | None = None,
     costs: str | os.PathLike[str] | None = None,
     queries: str | os.PathLike[str] | None = None,
+    outcomes: str | os.PathLike[str] | None = None,
     system: str | None = None,
     deduplicate: Deduplicate | None = None,
     deduplicate_all: bool = False,
@@ -73,6 +74,8 @@ def convert_traces(
         results: a .jsonl or .parquet file for the results, with the document of each.
         costs: a .jsonl or .parquet file for the recorded costs of each iteration.
         queries: a .jsonl or .parquet file for query_id and text, the user's question: `label` takes it.
+        outcomes: a .jsonl or .parquet file for query_id, system, replicate, and a column for each recorded score, reward or
+            feedback: `compare(..., outcomes=)` takes it. Its systems have the names of the runs.
         system: the one system to convert, if the traces hold several; `agent-2` is the second run of `agent`.
         deduplicate: finds the documents of queries whose results lack ids; None: by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
@@ -88,7 +91,8 @@ def convert_traces(
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
             another output; or a file cannot be written. No new file remains, and existing ones are unchanged.
     """
-    files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in (results, costs, queries)))
+    tables_asked = (results, costs, queries, outcomes)
+    files = OutputFiles(Path(output), *(None if path is None else Path(path) for path in tables_asked))
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
         raise InputError("earlier results are joined by deduplication; give deduplicate=")

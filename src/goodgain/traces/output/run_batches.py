@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, notice
+from goodgain.files.opening import stem
 from goodgain.files.table_writing import Append, EncodedRows, append_rows, encode_rows, warn_of_escaped_ids
 from goodgain.files.writing import Outputs, temporary_folder, write_with_polars
 from goodgain.schema import EMPTY_DOC
@@ -41,6 +42,7 @@ class OutputFiles(NamedTuple):
     results: Path | None = None
     costs: Path | None = None
     queries: Path | None = None
+    outcomes: Path | None = None
 
     @property
     def is_one_run(self) -> bool:
@@ -53,7 +55,7 @@ class ConvertedBatch(NamedTuple):
 
     Attributes:
         runs, results: the rows of each run, and the results if requested, encoded for their files.
-        costs, queries: the costs of iterations, and the texts of queries.
+        costs, queries, outcomes: the costs of iterations, the texts of queries, and the recorded outcomes.
         postponed: rows whose documents or query ids are known only when all traces are read.
         deduplicated: queries whose documents were found by deduplication.
     """
@@ -62,6 +64,7 @@ class ConvertedBatch(NamedTuple):
     results: EncodedRows | None = None
     costs: pl.DataFrame | None = None
     queries: pl.DataFrame | None = None
+    outcomes: pl.DataFrame | None = None
     postponed: pl.DataFrame | None = None
     deduplicated: int = 0
 
@@ -98,6 +101,7 @@ class BatchConverter:
         return batch._replace(
             costs=self._select_system(rows.costs_to_frame()) if self.files.costs else None,
             queries=self._select_system(rows.queries_to_frame()) if self.files.queries else None,
+            outcomes=self._select_system(rows.outcomes_to_frame()) if self.files.outcomes else None,
         )
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -171,6 +175,7 @@ class OutputWriter:
         self._appends = {path: stack.enter_context(append_rows(path)) for path in known}
         self._spent: list[pl.DataFrame] = []
         self._asked: dict[str, str] = {}
+        self._outcomes: list[pl.DataFrame] = []
         self._postponed: list[Path] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
@@ -189,6 +194,8 @@ class OutputWriter:
             self._appends[self._files.results](batch.results)
         if batch.costs is not None:
             self._spent.append(batch.costs)
+        if batch.outcomes is not None:
+            self._outcomes.append(batch.outcomes)
         if batch.queries is not None:
             for query_id, text in batch.queries.select("query_id", "text").iter_rows():
                 if text.strip():
@@ -201,7 +208,7 @@ class OutputWriter:
         self.deduplicated += batch.deduplicated
 
     def write_tables(self, new_ids: Mapping[str, str]) -> None:
-        """Write the costs of each iteration, and the text of each query once, with the ids of joined queries."""
+        """Write costs, the text of each query once, and outcomes, with the ids of joined queries."""
         if self._files.costs is not None and self._spent:
             spent = rename_queries(pl.concat(self._spent), new_ids)
             self._appends[self._files.costs](encode_rows(spent, self._files.costs))
@@ -211,6 +218,21 @@ class OutputWriter:
                 asked.setdefault(new_ids.get(query_id, query_id), text)
             frame = pl.DataFrame(list(asked.items()), schema={"query_id": pl.String, "text": pl.String}, orient="row")
             self._appends[self._files.queries](encode_rows(frame, self._files.queries))
+
+        if self._files.outcomes is not None and self._outcomes:
+            self._write_outcomes(rename_queries(pl.concat(self._outcomes), new_ids), self._files.outcomes)
+
+    def _write_outcomes(self, rows: pl.DataFrame, path: Path) -> None:
+        """Write a row for each query, system and replicate, with a column for each outcome; name systems as compare does."""
+        if rows.is_empty():
+            notice(f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.")
+        system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)  # as files are named
+        if self._files.is_one_run:
+            system = pl.lit(stem(self._files.run))
+        names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+        key = ["query_id", "system", "replicate"]
+        wide = rows.with_columns(system=system).pivot("outcome", on_columns=names, index=key, values="value")
+        self._appends[path](encode_rows(wide, path))
 
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -35,6 +36,7 @@ class ResultRows:
         self._costs: list[tuple[Any, ...]] = []  # in the order of COSTS_SCHEMA
         self._asked: list[tuple[str, str | None, str | None, str]] = []
         self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
+        self._outcomes: list[tuple[str, str | None, str | None, str, float]] = []
 
     def __len__(self) -> int:
         return len(self._results)
@@ -62,6 +64,10 @@ class ResultRows:
             values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
             if iteration or not query.iterations or values.count(None) < len(values):
                 self._costs.append((query_id, system, replicate, iteration, *values))
+
+    def add_outcomes(self, outcomes: Mapping[str, float], *query: str | None) -> None:
+        """Add the outcomes that a log records for a query: its id, system and replicate."""
+        self._outcomes += [(*query, name, value) for name, value in outcomes.items()]  # type: ignore[misc]  # three names
 
     @property
     def all_have_ids(self) -> bool:
@@ -92,6 +98,11 @@ class ResultRows:
         """Return query_id, system, replicate and text: the user's text in the turn of each query."""
         names = ("query_id", "system", "replicate", "text")
         return pl.DataFrame(self._asked, schema=dict.fromkeys(names, pl.String), orient="row")
+
+    def outcomes_to_frame(self) -> pl.DataFrame:
+        """Return query_id, system, replicate, outcome and value, a row for each outcome that the logs record."""
+        names = dict.fromkeys(("query_id", "system", "replicate", "outcome"), pl.String)
+        return pl.DataFrame(self._outcomes, schema={**names, "value": pl.Float64}, orient="row")
 
 
 def _format_queries(search: SearchCall | None) -> str | None:

@@ -32,6 +32,7 @@ from goodgain.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.traces.reading.results_table import ResultRows
 from goodgain.traces.reading.trace_files_and_tasks import Paths, TraceFile, find_trace_files, plan_tasks
 from goodgain.traces.reading_summary import Summary
+from goodgain.traces.recorded_outcomes import find_outcomes
 from goodgain.traces.tool_outputs.readers import Parse
 from goodgain.traces.tools import ToolPredicate, check_tools_called
 
@@ -236,6 +237,9 @@ def _add_trace(
         summary.add(counted)
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
+    if named:  # what a log says of a conversation is about its last turn
+        outcomes = find_outcomes(trace.record) if trace.outcomes is None else trace.outcomes
+        rows.add_outcomes(outcomes, named[-1].query_id, *run)
     return named
 
 
