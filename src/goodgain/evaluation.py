@@ -57,7 +57,7 @@ def evaluate(
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both.
-        rel: the smallest good label, for measures of ours that name none; give 1 for labels 0 and 1. None is 2. With
+        rel: the smallest good label, for measures of iterations without their own `rel`: 1 for labels 0 and 1. None: 2. With
             rel=1, `nCG@6` means `nCG(rel=1)@6`; classic measures keep their own threshold.
         order: how several iterations become one ranking for classic measures: `seen`, `interleaved` or `last`.
         provider: the provider of ir_measures for the classic measures; None computes them here, or lets ir_measures choose.
@@ -285,8 +285,8 @@ def warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> None:
         warn_once(
             run,
             f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
-            f"({found} in the run, {known} in the qrels, query {query_id}). Convert the logs of all systems in one call "
-            "(goodgain convert old=OLD.jsonl new=NEW.jsonl -o '{system}.run'), or later ones with --with RESULTS.",
+            f"({found} in the run, {known} in the qrels, query {query_id}). Use the doc_ids of the run in the qrels. "
+            "For several systems convert all logs in one call, or later ones with --with RESULTS.",
         )
 
 

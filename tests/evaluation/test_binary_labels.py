@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import warnings
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command
-from tests.support.tables import ROOT, in_one_search, no_notices
+from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
 ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]
@@ -250,12 +249,6 @@ def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, fil
     again = run_command(*arguments, "--rel", "1")
     assert again.returncode == 0 and NO_LABEL not in again.stderr
     assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout
-
-
-def test_the_example_of_the_page_prints_what_it_shows() -> None:
-    with no_notices():
-        found = doctest.testfile(str(ROOT / "docs" / "measures.md"), module_relative=False)
-    assert found.attempted == 5 and not found.failed
 
 
 def test_the_names_that_the_notices_of_hosts_show_are_read_there() -> None:

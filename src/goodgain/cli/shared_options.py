@@ -78,7 +78,7 @@ rel_option = click.option(
     "--rel",
     type=float,
     metavar="LABEL",
-    help="The smallest good label, for measures of ours that name none; give 1 for labels 0 and 1.  [default: 2]",
+    help="The smallest good label, for measures of iterations without their own rel. Use 1 for labels 0 and 1.  [default: 2]",
 )
 rows_option = click.option("--rows", type=click.Choice(ROWS), default=ROWS[0], help="The rows of the table of means.")
 bounds_option = click.option(
@@ -104,7 +104,7 @@ gaps_options = join_options(
         default="close",
         help="Missing iteration numbers: close renumbers, empty treats a gap as a search without results.",
     ),
-    click.option("--first", type=int, default=1, help="Number of the first iteration, for --gaps empty."),
+    click.option("--first", type=int, default=1, help="The first iteration number (0 or 1), for --gaps empty."),
 )
 labels_option = click.option(
     "--labels",

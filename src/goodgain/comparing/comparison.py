@@ -166,7 +166,7 @@ def compare(
         systems: name -> what `read_run` takes; two or more.
         measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
             that only a provider of ir_measures knows, higher is better.
-        rel: the smallest good label, for measures of ours that name none; None is 2.
+        rel: the smallest good label, for measures of iterations without their own `rel`. None: 2.
         baseline: the system to compare all others with; None compares all pairs, a later system with an earlier one.
         against: `previous` compares each system only with the one before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.

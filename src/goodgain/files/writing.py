@@ -110,6 +110,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
+        if not path.parent.exists():
+            raise InputError(
+                f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
+            ) from error
         raise InputError(
             f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         ) from error

@@ -123,7 +123,7 @@ def _check_columns_found(names: Iterable[Any], table: Table, found: FoundColumns
     if missing:
         raise InputError(
             f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "
-            f"rename its columns to {', '.join(table.columns)}, or pass columns={{'its name': {missing[0]!r}}}"
+            f"pass columns={{'its name': {missing[0]!r}}}, or rename the column"
         )
 
 

@@ -329,7 +329,10 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
         there = ", ".join(named) or "none"
         if least == 1:
             raise InputError("no run was given; give one with its name: {'agent': run}")
-        raise InputError(f"a comparison needs two systems or more, and got only {there}; add another run")
+        raise InputError(
+            f"a comparison needs two systems or more, and got only {there}; add another run, or "
+            "score this one with evaluate"
+        )
     return named
 
 

@@ -89,7 +89,7 @@ def label(
         temperature: None sends none, for models that only take their own.
         samples: how often each document is graded; each sample is a judge of its own, `...#2`.
         schema: request answers that follow a JSON schema.
-        max_output_tokens: the limit of an answer, thinking included; None: 2,000, and 400 for `good-gain-1`.
+        max_output_tokens: the most tokens of one answer, thinking included; None: 2,000, and 400 for `good-gain-1`.
         output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens. If the endpoint refuses
             the name, the other one is used.
         reasoning_effort: how much a model thinks, such as `low`; None: as the endpoint likes.
@@ -99,9 +99,9 @@ def label(
         retry_failed: send what failed before, and nothing else.
         jobs: how many calls at once.
         max_calls: how many requests in all, retries included.
-        max_tokens: how many tokens in all, sent and received.
+        max_tokens: the limit of all tokens, sent and received.
         requests_per_minute: how many requests in any sixty seconds.
-        tokens_per_minute: how many tokens in any sixty seconds.
+        tokens_per_minute: the rate limit in tokens.
         timeout: the most seconds without a byte from the endpoint.
         tries: how often a call is sent that failed and may succeed later.
         key_variable: the environment variable with the key.

@@ -254,9 +254,9 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
     if digits and digits["name"].lower() in names:
         meant_name = known[names[digits["name"].lower()]].NAME
         raise MeasureError(f"{name} is not a measure; did you mean {meant_name}@{digits['cutoff']}?")
-    near = difflib.get_close_matches(name.lower(), names, n=1)
+    near = difflib.get_close_matches(name.lower(), names, n=2)
     hint = (
-        f"did you mean {known[names[near[0]]].NAME}?"
+        f"did you mean {' or '.join(str(known[names[one]].NAME) for one in near)}?"
         if near
         else "goodgain measures lists ours, ir-measur.es the classic ones"
     )
