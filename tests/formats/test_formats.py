@@ -323,5 +323,5 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         gg.write_run(frame, path)
     assert path.read_bytes() == RUN
     assert [file.name for file in tmp_path.iterdir()] == ["a.run"]
-    with pytest.raises(gg.InputError, match="the folder .*no such folder does not exist. Create it"):
+    with pytest.raises(gg.InputError, match=r"the folder .*no such folder does not exist. Create it"):
         gg.write_run({"q": {"a": 1.0}}, tmp_path / "no such folder" / "a.run")
