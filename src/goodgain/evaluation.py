@@ -372,9 +372,9 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
 
 
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
-    """Return one classic ranking per query: the run without duplicates and with one iteration.
+    """Return one classic ranking per query: the run without repeats and with one iteration.
 
-    A query with one iteration and no duplicates keeps its scores; any other gets the scores n, n-1, ..., 1.
+    A query with one iteration and no repeats keeps its scores; any other gets the scores n, n-1, ..., 1.
 
     Args:
         run: what `read_run` takes.

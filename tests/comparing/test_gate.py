@@ -238,7 +238,10 @@ def test_a_wrong_line_exits_with_2_before_any_file_is_read() -> None:
 
 def test_a_line_that_asks_for_no_better_than_the_baseline_is_noticed() -> None:
     done = redundancy("--require", "SRR@3>=baseline", "-o", "csv")
-    assert "notice: 'SRR@3>=baseline' asks for no better than the baseline: SRR@3 is better when lower" in done.stderr
+    assert (
+        "notice: 'SRR@3>=baseline' fails for a system better than the baseline: SRR@3 is better when lower"
+        in done.stderr
+    )
 
 
 def test_a_line_about_something_that_was_not_compared_is_an_error() -> None:

@@ -208,7 +208,7 @@ def test_earlier_results_without_documents_and_without_deduplication_are_errors(
 
 def test_names_on_the_command_line_are_for_all_logs_or_none(tmp_path: Path, logs: dict[str, Path]) -> None:
     out = tmp_path / "{system}.run"
-    with pytest.raises(InputError, match="other logs have the names of their systems; write NAME="):
+    with pytest.raises(InputError, match="the other logs name their systems; write NAME="):
         _run("convert", f"old={logs['old']}", logs["new"], "-o", out)
     with pytest.raises(InputError, match="write NAME=FILE"):
         _run("convert", f"={logs['old']}", "-o", out)

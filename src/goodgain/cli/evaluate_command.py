@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from goodgain.comparing.requirements import parse_requirement
 from goodgain.counting.coverage import LOW_COVERAGE, list_examples, list_shares
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
+from goodgain.formats import Qrels
 from goodgain.formats.column_names import check_columns_used
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_declaration, parse_measures
@@ -59,6 +60,11 @@ from goodgain.measures.thresholds import warn_of_labels
     help="How to average the queries' values. geometric is trec_eval's gm_map: values below 1e-5 count as 1e-5.",
 )
 @shared.bounds_option
+@click.option(
+    "--human",
+    metavar="FILE",
+    help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them.",
+)
 @shared.groups_option
 @shared.order_option
 @shared.reading_options
@@ -78,6 +84,7 @@ def evaluate(
     provider: str | None,
     mean: str,
     bounds: bool,
+    human: str | None,
     groups: Path | None,
     order: str,
     **reading: Any,
@@ -91,6 +98,10 @@ def evaluate(
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
+    if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen" or groups or required):
+        raise InputError(
+            "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
+        )
     named = bool(measures)
     lines = [parse_requirement(text, rel=rel) for text in required]
     if not named and len(arguments) < 2 and not lines:
@@ -105,7 +116,8 @@ def evaluate(
             f"{files[0]} is a file in the place of a measure; to score several runs, give measures with -m"
         ) from None
     shared.check_outputs(
-        [output.path, junit], [qrels, *shared.find_systems(arguments if named else arguments[:1]).values()]
+        [output.path, junit],
+        [qrels, human, *shared.find_systems(arguments if named else arguments[:1]).values()],
     )
     brief = output.form == "table" and not full
     with notices_after_output(full=not brief):
@@ -123,8 +135,10 @@ def evaluate(
         values = [
             *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
             *(_list_values_by_group(scores) if groups is not None else ()),
-            *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+            *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
         ]
+        if human is not None:
+            values = _list_corrected_means(judged, human, systems, asked)
         print_values(values, output, rows=rows, places=places, by_query=by_query, named=named)
     for name, found in scores.items():
         of_mean = {} if mean == MEANS[0] else {"mean": mean}
@@ -162,6 +176,24 @@ def _list_means(
             declared = find_declaration(measure)
             queries = of.num_queries[name] if declared is not None and declared.family == "graded" else None
             yield Value(None, name, system, means[name], queries, (of.bounds[name] or (None, None)) if bounds else None)
+
+
+def _list_corrected_means(
+    qrels: Qrels, human: str, systems: Mapping[str, Any], measures: Sequence[ir_measures.Measure]
+) -> list[Value]:
+    """Return the means under a model's labels, corrected by people's, each with its interval."""
+    from goodgain.judging.aggregation import aggregate
+    from goodgain.judging.conclusions_from_model_labels import estimate_means
+
+    people = aggregate(human, how="mean")
+    found = {system: estimate_means(people, qrels, run, list(measures)) for system, run in systems.items()}
+    one = next(iter(next(iter(found.values())).values()))
+    shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
+    return [
+        Value(None, measure, system, estimate.powered[0], bounds=estimate.powered[1:], is_interval=True)
+        for system, of in found.items()
+        for measure, estimate in of.items()
+    ]
 
 
 def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:

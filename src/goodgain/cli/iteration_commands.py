@@ -40,7 +40,7 @@ def ledger(
     spreadsheet: bool,
     **reading: Any,
 ) -> None:
-    """Print what each iteration of each query found: results, duplicates, good documents, gain.
+    """Print what each iteration of each query found: results, repeats, good documents, gain.
 
     A query has no row after its last iteration, so a mean over rows leaves out queries that have stopped. goodgain curve
     prints means over all queries.

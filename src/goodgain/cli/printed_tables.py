@@ -44,6 +44,7 @@ class Value(NamedTuple):
         query_id: None for a value over all queries.
         queries: the number of queries with a value, for a mean that can leave some out.
         bounds: the least and the most; a pair of None for a measure without bounds; None if not requested.
+        is_interval: whether bounds are the low and the high end of an interval.
         group: the group of queries; None without groups, and for a value over all queries.
     """
 
@@ -53,7 +54,13 @@ class Value(NamedTuple):
     value: float | int | None
     queries: int | None = None
     bounds: tuple[float | None, float | None] | None = None
+    is_interval: bool = False
     group: str | None = None
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What the bounds are called."""
+        return ("low", "high") if self.is_interval else ("least", "most")
 
     @property
     def query(self) -> str:
@@ -143,7 +150,7 @@ def print_values(
         if named or rows == "systems":
             words, first = body[0]
             own = zip(header[len(words) :], first, strict=True)
-            names = ([name] if value.bounds is None else [name, f"{name} least", f"{name} most"] for name, value in own)
+            names = ([name, *(f"{name} {end}" for end in value.ends if value.bounds)] for name, value in own)
             lines.insert(0, (*header[: len(words)], *chain(*names)))
         write_output("".join("\t".join(line) + "\n" for line in lines), output)
     elif output.form == "table":
@@ -159,7 +166,7 @@ def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> d
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
-    return row | ({} if one.bounds is None else dict(zip(("least", "most"), one.bounds, strict=True)))
+    return row | ({} if one.bounds is None else dict(zip(one.ends, one.bounds, strict=True)))
 
 
 #: The words of a row (the query first, if shown) and its values.
@@ -208,7 +215,9 @@ def _print_table(header: list[str], body: Sequence[_Row], places: int, *, rows: 
     shown = [value for _, values in body for value in values]
     if any(value.queries is not None for value in shown):
         print("(n): the mean is over the n queries that have a value.")
-    if any(value.bounds is not None for value in shown):
+    if any(value.is_interval for value in shown):
+        print("[low, high]: the 95 % interval of the mean, corrected by people's labels.")
+    elif any(value.bounds is not None for value in shown):
         print("[least, most]: the value if all unjudged results have the label 0, or the largest label of the qrels.")
 
 

@@ -86,7 +86,7 @@ def program(context: click.Context) -> None:
 @shared.columns_option
 @shared.errors_option
 def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
-    """Write one classic ranking per query, without duplicates, for tools that do not read iterations."""
+    """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
     shared.check_outputs([output], [run])
     searched = read_run(run, **reading)
     write_run(Run(evaluation.flatten(searched, order=order), name=searched.name), output)
@@ -113,11 +113,11 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     rows = read_run(file, errors=errors, columns=columns).rows
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
-    duplicates = results.height - results.select("query_id", "doc_id").unique().height
+    repeats = results.height - results.select("query_id", "doc_id").unique().height
     print(
         f"{file}: run, {rows.get_column('query_id').n_unique()} queries, {searched.height} iterations "
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
-        f"{results.height} results, {duplicates} of them duplicates"
+        f"{results.height} results, {repeats} of them repeats"
     )
 
 

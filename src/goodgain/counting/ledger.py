@@ -40,7 +40,7 @@ class Counts(NamedTuple):
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
-    """Count the results, first occurrences, duplicates and good documents of each iteration.
+    """Count the results, first occurrences, repeats and good documents of each iteration.
 
     Args:
         qrels: columns query_id, doc_id, relevance, and with `labels="iteration"` iteration (Int64, null for any).

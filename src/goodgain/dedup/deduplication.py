@@ -87,7 +87,7 @@ def deduplicate(
         results: a results frame or a run of any engine that narwhals knows, or the path of a file by `write_results`.
         policy: `standard`; `id` (item ids and equal URLs only); `strict` (any difference in a compared field rejects); or
             `content` (copies at another address are duplicates).
-        across: what is deduplicated together within a query. By default the systems, so one qrels serves all of them; ()
+        across: columns whose values are deduplicated together within a query. By default the systems, so one qrels serves all of them; ()
             keeps each system separate.
         trust_doc_id: whether equal doc_ids alone decide; by default only if the frame has no other evidence, as a run.
         level: `passage`, or `document` to count a passage as the document it comes from.

@@ -32,7 +32,7 @@ class GoodgainProvider(Provider):
 
     A run is a `goodgain.Run`, or anything that `goodgain.read_run` takes except a path: a pandas frame or named tuples with
     an `iteration`. From a `goodgain.Run`, classic measures of the same call get the flattened ranking; from any other run
-    they get the rows as they are, with duplicates. Our measures over one ranking always get the flattened ranking.
+    they get the rows as they are, with repeats. Our measures over one ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -97,7 +97,7 @@ def _warn_of_plain_iterations(run: Run) -> None:
     numbers = collect(nw.from_native(run.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
     if (numbers.get_column("iteration") > 1).any():
         notice(
-            "this run has several iterations: classic measures of this call see its rows unflattened, with duplicates, and "
+            "this run has several iterations: classic measures of this call see its rows unflattened, with repeats, and "
             "differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) for classic "
             "measures alone."
         )

@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, check_whole_number, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, TextLines, check_rows, lacks, quote
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
@@ -51,6 +51,9 @@ def collect_documents(
         query_id, doc_id, query, description, text (what is shown; null where there is nothing to show), cut (whether the
         text was cut); and the names.
     """
+    if k is not None:
+        check_whole_number("k", k, 1, others=", or None (all results)")
+    check_whole_number("max_characters", max_characters, 1)
     found, systems = _gather(source, results=results, qrels=qrels, k=k)
     named = read_queries(queries).rename({"text": "query"})
     without = found.join(named, on="query_id", how="anti")

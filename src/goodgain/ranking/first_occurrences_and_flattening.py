@@ -34,13 +34,13 @@ def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[A
 
 
 def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
-    """Return whether a query has one iteration and no duplicates: then its rows, ranks and scores stay unchanged.
+    """Return whether a query has one iteration and no repeats: then its rows, ranks and scores stay unchanged.
 
     Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library.
 
     Args:
         one_iteration: whether the query has one iteration.
-        results: the number of its results, with duplicates.
+        results: the number of its results, with repeats.
         kept: the number of its first occurrences.
     """
     return one_iteration & (results == kept)
@@ -55,7 +55,7 @@ class FirstOccurrences:
     Attributes:
         rows: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted
             by query, then in the order of the ranking.
-        queries: query_id, results (with duplicates), length (the number of its iterations), rising (whether a better rank
+        queries: query_id, results (with repeats), length (the number of its iterations), rising (whether a better rank
             has a lower score within an iteration); in order of appearance.
         iterations: query, iteration (the number in the run), R (its results); sorted by query and iteration.
     """
@@ -193,7 +193,7 @@ def _find_rising(results: pl.DataFrame, queries: int) -> Any:
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
     """Return one ranking per query, in the order of its first occurrences.
 
-    A query with one iteration and no duplicates keeps its rows and scores. Any other gets the scores n, n-1, ..., 1.
+    A query with one iteration and no repeats keeps its rows and scores. Any other gets the scores n, n-1, ..., 1.
 
     Args:
         firsts: the first occurrences of a run with ranks and scores.

@@ -140,7 +140,7 @@ def _find_firsts(run: Lazy, order: str) -> Lazy:
         results = results.with_columns(position=_number_rows(*_IN_ITERATION, by=_BY_RANK))
     tag = ["tag"] if "tag" in run.collect_schema() else []
     carried = [*dict.fromkeys((*PLACED_BY[order], "iteration", "rank", *tag))]
-    # The lowest score is the score of a document that occurs once. A query with duplicates does not keep its scores.
+    # The lowest score is the score of a document that occurs once. A query with repeats does not keep its scores.
     results = results.with_columns(at=nw.struct(*carried))
     grouped = find_first_rows(results, nw.col("at", "score").min(), nw.len().alias("times"))
     return grouped.with_columns(*(nw.col("at").struct.field(name) for name in carried)).drop("at")

@@ -54,7 +54,7 @@ def ledger(
     measures: Measures | None = None,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
-    """Count what each iteration of each query found: results, unique ones, duplicates, good ones, gain.
+    """Count what each iteration of each query found: results, unique ones, repeats, good ones, gain.
 
     Args:
         qrels: what `read_qrels` takes.
