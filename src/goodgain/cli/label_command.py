@@ -120,7 +120,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @shared.file_option(
     "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
 )
-@shared.file_option("--journal", help="Keeps every answer, so that none is asked for twice. Default: GRADES.journal.")
+@shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Send what failed before, and nothing else.")
 @click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
 @click.option("--max-calls", type=click.IntRange(0), help="A hard limit of requests, retries included.")
@@ -145,8 +145,8 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     """Ask language models for a grade 0..4 of every unjudged document.
 
     SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
-    `goodgain evaluate` takes those of one judge as they are. A document without an answer has no grade and a status that says
-    why, never a 0.
+    `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
+    that says why.
     """
     from goodgain.judging.aggregation import find_disputed
     from goodgain.judging.pooling import write_sheet

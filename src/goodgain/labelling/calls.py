@@ -29,9 +29,9 @@ class UnusableError(StoppedError):
 
 
 class Plan(NamedTuple):
-    """The requests of a job that are to be sent, each key once, and the answers that the journal has, by their keys.
+    """The requests to send, each key once, and the answers in the journal, by their keys.
 
-    `usable` counts those of the answers that are no failures, by model.
+    `usable` counts the answers that are not failures, by model.
     """
 
     to_send: list[Request]
@@ -39,14 +39,14 @@ class Plan(NamedTuple):
     usable: Counter[str]
 
 
-#: Called with each answer, and with what was spent so far, by one thread at a time.
+#: Called with each answer and the budget spent so far, by one thread at a time.
 Report = Callable[[Answer, Spent], object]
 
 
 def plan_calls(requests: Sequence[Request | None], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Sort requests into those that are to be sent and those that the journal answers.
+    """Sort requests into those to send and those that the journal answers.
 
-    A failure in the journal is an answer too, and is not sent again; with `retry_failed` failures alone are sent.
+    A failure in the journal is an answer too, and is not sent again. With `retry_failed` only failures are sent.
     """
     by_key = {request.key: request for request in requests if request is not None}
     known = journal.find(by_key)
