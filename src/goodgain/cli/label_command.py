@@ -78,7 +78,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")
 @click.option(
     "--model",
-    "models",
+    "model",
     multiple=True,
     required=True,
     help="The endpoint's name for the model; several models are several judges.",
@@ -167,7 +167,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     job = model_labels.prepare_job(
         shared.find_systems(sources),
         options["queries"],
-        options["models"],
+        options["model"],
         {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
         **{name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"},
         prompt=options["prompt"],
@@ -187,7 +187,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
             if sum(written.values()) < len(to_send):
                 shared.say(f"the budget is spent: {len(to_send) - sum(written.values()):,} calls were not written")
             return
-        model_labels.warn_of_family(options["models"], job.systems)
+        model_labels.warn_of_family(options["model"], job.systems)
         for path in answered:
             shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
         audits = [
@@ -197,9 +197,10 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         of_job = requests if output is not None and not answered else []
         plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
         answers = _send(plan, key, journal, budget, options) if key is not None else plan.known
-        for model, audit in zip(options["models"], audits, strict=False):
+        for one, audit in zip(job.parameters, audits, strict=False):
             rises = count_rises(audit, answers, prompt.grades[-1])
-            print(*([model] if len(audits) > 1 else []), sep="\n", end="\n" * (len(audits) > 1))
+            if len(audits) > 1:
+                print(one.model)
             print(rises.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
         if output is None:
             return

@@ -152,7 +152,8 @@ def label(
             answers = send_calls(plan, endpoint, kept)
     grades = collect_grades(job.asked, answers)
     if budget.ended:
-        notice(f"{budget.ended}: {count_not_sent(grades):,} grades were not asked for. Call label again to go on")
+        left = grades.filter(status=_NOT_SENT.status).height
+        notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
     warning = find_shortfall(job.asked, answers)
     if warning:
         notice(warning)
@@ -264,11 +265,6 @@ def collect_grades(job: Iterable[Asked], answers: Mapping[str, Answer]) -> pl.Da
         answer = _NO_TEXT if request is None else answers.get(request.key, _NOT_SENT)
         rows.append((query_id, doc_id, judge, answer.grade, answer.reason, answer.status, answer.raw, cut))
     return pl.DataFrame(rows, schema=_GRADES, orient="row")
-
-
-def count_not_sent(grades: pl.DataFrame) -> int:
-    """Return how many grades were not asked for."""
-    return grades.filter(status=_NOT_SENT.status).height
 
 
 def find_shortfall(job: Sequence[Asked], answers: Mapping[str, Answer]) -> str:
