@@ -214,7 +214,7 @@ def test_equal_labels_make_equal_orders() -> None:
 def test_several_measures_are_refused(several: str | list[str]) -> None:
     people, model, runs = make_systems(Random(2), 2, 40)
     for compare_on in (compare_orders, estimate_difference):
-        with pytest.raises(gg.MeasureError, match="measures, where systems are compared on one; give one measure"):
+        with pytest.raises(gg.MeasureError, match=r"measures, and systems are compared on one\. Give one measure"):
             compare_on(people, model, runs, several)
 
 

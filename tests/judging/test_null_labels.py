@@ -128,7 +128,7 @@ def test_the_command_prints_counts_and_agreement_without_names(tmp_path: Path) -
     ("options", "says"),
     [
         (["--agreement"], "--agreement needs --scale"),
-        (["--names"], "--names says what --agreement prints"),
+        (["--names"], "--names needs --agreement"),
         (["--scale", "graded", "--how", "majority", "--map", "0:0"], "not in the map"),
     ],
 )

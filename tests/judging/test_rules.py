@@ -120,7 +120,7 @@ def test_a_table_without_the_value_names_both_ways_out() -> None:
         ([("q", None, "a", 1)], {}, "has no doc_id"),
         ([("q", "d", "", 1)], {}, "has no judge"),
         ([("q", "-", "a", 1)], {}, "grades the document '-'"),
-        ([("q", "d", "a", 1)], {"how": "average"}, "how='average' is not a rule; choose majority, mean"),
+        ([("q", "d", "a", 1)], {"how": "average"}, "how='average' is not a rule. Choose majority, mean"),
         ([("q", "d", "a", 1)], {"scale": "good"}, "'good' is not a scale"),
         ([("q", "d", "a", 1)], {"scale": "3..3"}, "'3..3' is not a scale"),
         ([("q", "d", "a", 1)], {"map": "1=2"}, "'1=2' is not a map"),

@@ -91,3 +91,21 @@ def test_a_corrected_mean_stands_beside_its_interval(tmp_path: Path, monkeypatch
     assert "people and 30 further queries of the model, weight" in one.stdout
     refused = run_command("evaluate", "model.jsonl", "a.run", "CG", "--human", "people.jsonl", "-q")
     assert "--human corrects arithmetic means" in refused.stderr
+
+
+def test_an_unknown_model_is_said_in_the_words_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serve(lambda call: (404, {"error": {"message": "no such model"}}, {})) as server:
+        found = run_command(*write_job(tmp_path, 3)[3:], "--base-url", server.url)
+    assert "the endpoint or the model is not there. Check --base-url and --model (no such model)" in found.stderr
+
+
+def test_umbrelas_grades_become_labels_of_our_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serve(lambda call: good(number_of(call))) as server:
+        run_command(*write_job(tmp_path, 4)[3:], "--base-url", server.url, "--prompt", "umbrela")
+    judged = run_command(
+        *("judge", "grades.jsonl", "--scale", "0..3", "--map", "0:0, 1:1, 2:2, 3:4", "-o", "qrels.txt")
+    )
+    assert judged.returncode == 0, judged.stderr
+    assert Path("qrels.txt").read_text() == "q 0 d0 0\nq 0 d1 1\nq 0 d2 2\nq 0 d3 4\n"

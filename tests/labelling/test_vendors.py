@@ -149,6 +149,26 @@ ERRORS: dict[str, tuple[int, Any, str, str]] = {
         "too_long",
         "maximum context length",
     ),
+    "vLLM, no room for an answer": (
+        400,
+        {
+            "object": "error",
+            "message": "max_tokens must be at least 1, got -512.",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+        "too_long",
+        "got -512",
+    ),
+    "TGI": (
+        422,
+        {
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097",
+            "error_type": "validation",
+        },
+        "too_long",
+        "must be <= 4097",
+    ),
     "LM Studio": (
         400,
         {

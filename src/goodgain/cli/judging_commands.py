@@ -1,4 +1,4 @@
-"""The commands pool and judge: a sheet of what nobody has judged yet, and one qrels from the grades of several judges."""
+"""The commands pool and judge: a sheet of unjudged documents, and one qrels from the grades of several judges."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pool(
 ) -> None:
     """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
 
-    RUN is what evaluate takes. The sheet says how many of the runs found a document so, and at which iteration first.
+    RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
     pooling.check_sheet_name(output)
     shared.check_outputs([output], [*shared.find_systems(runs).values(), qrels, results])
@@ -145,14 +145,14 @@ def judge(
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
     pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list. A file
-    that does not say who judged is of one judge, named by the file.
+    that does not name its judges is of one judge, named by the file.
     """
     if agreement and scale is None:
         raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
     if names and not agreement:
-        raise InputError("--names says what --agreement prints; give both")
+        raise InputError("--names needs --agreement. Give both")
     if output is None and disputed is None and not agreement:
-        raise InputError("the labels need a file: -o QRELS; --agreement alone writes none")
+        raise InputError("the labels need a file: -o QRELS. --agreement alone writes none")
     if runs and (not agreement or len(grades) != 2):
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
     systems = shared.find_systems(runs)

@@ -78,7 +78,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")
 @click.option(
     "--model",
-    "models",
+    "model",
     multiple=True,
     required=True,
     help="The endpoint's name for the model; several models are several judges.",
@@ -120,7 +120,7 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @shared.file_option(
     "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
 )
-@shared.file_option("--journal", help="Keeps every answer, so that none is asked for twice. Default: GRADES.journal.")
+@shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Send what failed before, and nothing else.")
 @click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
 @click.option("--max-calls", type=click.IntRange(0), help="A hard limit of requests, retries included.")
@@ -145,8 +145,8 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     """Ask language models for a grade 0..4 of every unjudged document.
 
     SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
-    `goodgain evaluate` takes those of one judge as they are. A document without an answer has no grade and a status that says
-    why, never a 0.
+    `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
+    that says why.
     """
     from goodgain.judging.aggregation import find_disputed
     from goodgain.judging.pooling import write_sheet
@@ -167,7 +167,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
     job = model_labels.prepare_job(
         shared.find_systems(sources),
         options["queries"],
-        options["models"],
+        options["model"],
         {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
         **{name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"},
         prompt=options["prompt"],
@@ -187,7 +187,7 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
             if sum(written.values()) < len(to_send):
                 shared.say(f"the budget is spent: {len(to_send) - sum(written.values()):,} calls were not written")
             return
-        model_labels.warn_of_family(options["models"], job.systems)
+        model_labels.warn_of_family(options["model"], job.systems)
         for path in answered:
             shared.say(f"{path}: answers: {read_batch(path, requests, journal):,}")
         audits = [
@@ -197,9 +197,10 @@ def label(sources: tuple[str, ...], output: Path | None, **options: Any) -> None
         of_job = requests if output is not None and not answered else []
         plan = plan_calls([*of_audit, *of_job], journal, retry_failed=retry_failed)
         answers = _send(plan, key, journal, budget, options) if key is not None else plan.known
-        for model, audit in zip(options["models"], audits, strict=False):
+        for one, audit in zip(job.parameters, audits, strict=False):
             rises = count_rises(audit, answers, prompt.grades[-1])
-            print(*([model] if len(audits) > 1 else []), sep="\n", end="\n" * (len(audits) > 1))
+            if len(audits) > 1:
+                print(one.model)
             print(rises.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
         if output is None:
             return

@@ -30,7 +30,7 @@ _WEIGHTED = {
     "mean": pl.when(_WEIGHT.sum() > 0).then((_GRADE * pl.col("weight")).sum() / _WEIGHT.sum()),
 }
 
-#: Name of a rule -> the label of a document from its grades; null where there is no grade.
+#: Name of a rule -> the label of a document from its grades; null without a grade.
 RULES: dict[str, pl.Expr] = {
     "majority": _MAJORITY,
     "mean": _GRADE.mean(),
@@ -82,7 +82,7 @@ def aggregate(
     [('q', 'a', 1, 3, 0, False), ('q', 'b', None, 2, 1, True)]
     """
     if map_first and map is None:
-        raise InputError("map_first=True has no map to apply; give map= too")
+        raise InputError("map_first=True has no map to apply. Give map= too")
     known = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known)
@@ -92,11 +92,11 @@ def aggregate(
     rule = _choose_rule(how, frame, labels if map_first else known)
     if rule == "majority":
         remedy = "how='mean', or map the grades to 0 and 1 first (map='>=2 -> 1', map_first=True)"
-        otherwise = f"and a majority vote needs 0 and 1; choose {remedy}"
+        otherwise = f"and a majority vote needs 0 and 1. Choose {remedy}"
         read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
     if rule == "first" and not read.ordered:
         raise InputError(
-            "how='first': rows of a database have no order, so there is no first grade; choose another rule, or collect the "
+            "how='first': rows of a database have no order, so no grade is the first. Choose another rule, or collect the "
             "frame in the order that counts"
         )
     if weights is not None:
@@ -115,7 +115,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
     if how is not None:
         if how not in RULES:
-            raise InputError(f"how={how!r} is not a rule; choose {', '.join(RULES)}")
+            raise InputError(f"how={how!r} is not a rule. Choose {', '.join(RULES)}")
         return how
     if known is not None:
         return "majority" if known.is_binary else "mean"
@@ -123,8 +123,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     given = frame.get_column("grade").drop_nulls()
     if several and len(given) and given.is_in([0.0, 1.0]).all():
         notice(
-            "all grades are 0 or 1 and their mean was taken, since no scale was given; say scale='binary' for "
-            "the majority"
+            "all grades are 0 or 1, and without a scale the label is their mean. Give scale='binary' for the majority"
         )
     return "mean"
 

@@ -23,9 +23,9 @@ from goodgain.judging.resampling import bootstrap_interval
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 
-#: Fewer systems than these have too few pairs for a rank correlation.
+#: Fewer systems have too few pairs for a rank correlation.
 FEWEST_SYSTEMS = 5
-#: Fewer queries than these, judged by people, make no interval.
+#: Fewer queries judged by people make no interval.
 FEWEST_QUERIES = 30
 
 
@@ -89,12 +89,12 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
             f"the order of {len(systems)} systems is not compared: with fewer than {FEWEST_SYSTEMS} a correlation of ranks is "
-            "chance; compare the two that matter by their difference instead"
+            "chance. Compare the two that matter by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
     shared = sorted(_list_queries(people) & _list_queries(machine))
     if not shared:
-        raise InputError("there is no query that both people and the model judged; give labels of the same queries")
+        raise InputError("people and the model judged no query in common. Give labels of the same queries")
     sign = -1 if find_direction(asked) == "down" else 1
     with NoticesOfSystems() as notices:
         by_system = [
@@ -141,7 +141,7 @@ def estimate_difference(
     asked = _read_measure(measure)
     systems = check_systems(runs)
     if len(systems) != 2:
-        raise InputError(f"the difference of two systems needs two runs; there are {len(systems)}")
+        raise InputError(f"the difference of two systems needs two runs, not {len(systems)}")
     by_people, by_model, further = _score_both(human, model, systems, [asked], confidence)
     differences = (of[0][0] - of[1][0] for of in (by_people, by_model, further))
     return compute_intervals(*differences, confidence=confidence)
@@ -241,7 +241,7 @@ def _read_measure(measure: Any) -> ir_measures.Measure:
     found = parse_measures(measure)
     if len(found) > 1:
         raise MeasureError(
-            f"{str(measure)!r} is {len(found):,} measures, where systems are compared on one; give one measure, such as "
+            f"{str(measure)!r} is {len(found):,} measures, and systems are compared on one. Give one measure, such as "
             f"{str(found[-1])!r}"
         )
     return found[0]

@@ -1,6 +1,6 @@
 """How far judges agree: coverage, ties, who is lenient, and agreement beyond chance (Cohen, Krippendorff, Gwet).
 
-Every category of a scale counts, also one that nobody gave. A coefficient that is 0/0 is None.
+Every category of a scale counts, even if no judge used it. A coefficient that is 0/0 is None.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     judges = read.frame.get_column("judge").unique(maintain_order=True)
     if len(judges) < 2:
         raise InputError(
-            f"{read.sources[0].label}: all grades are of one judge, and agreement needs two; give a file for each judge, or "
+            f"{read.sources[0].label}: all grades are of one judge, and agreement needs two. Give a file for each judge, or "
             "grades with the column judge"
         )
     shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
@@ -168,9 +168,7 @@ def _describe_pairs(confusion: pl.DataFrame, scale: Scale) -> pl.DataFrame:
 def _find_intervals(given: pl.DataFrame, units: NDArray[np.int64], scale: Scale) -> pl.DataFrame:
     """Return coefficient, judge, other (their numbers), low, high; `units` has the unit of each document."""
     grades = sorted(given.get_column("grade").unique())
-    places = [
-        scale.grades.index(grade) for grade in grades
-    ]  # grades that nobody gave add nothing to either coefficient
+    places = [scale.grades.index(grade) for grade in grades]  # unused grades add nothing to either coefficient
     rows: list[tuple[Any, ...]] = []
     placed = given.with_columns(
         unit=pl.Series(units[given.get_column("document").to_numpy()]),

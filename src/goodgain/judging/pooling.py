@@ -1,4 +1,4 @@
-"""Pools: the documents that several runs found near the top of a search, and that nobody has judged yet."""
+"""Pools: the unjudged documents that several runs found near the top of a search."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def pool(
     seed: int = 42,
     columns: Columns | None = None,
 ) -> pl.DataFrame:
-    """Return the documents among the first k results of any iteration of any run that have no judgment yet.
+    """Return the unjudged documents among the first k results of any iteration of any run.
 
-    The classic pool of depth k looks at the first k documents of one ranking a query. Of an agent that searches ten
-    times it never sees the third search: `flattened` gives that pool.
+    The classic pool of depth k looks at the first k documents of one ranking per query. It never sees the third search of an
+    agent that searches ten times. `flattened` gives that pool.
 
     Args:
         runs: name -> what `read_run` takes; one or more.
@@ -66,7 +66,7 @@ def pool(
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
 
     Returns:
-        query_id, doc_id, runs (how many found it so), first_iteration (1..N: the first of any of them), and an empty grade;
+        query_id, doc_id, runs (how many found it), first_iteration (1..N: the first of any run), and an empty grade;
         before it, with results, search_query (the search that found it first) and title, url, snippet (of the result of
         this document with the most text). Sorted by query_id and doc_id.
 
@@ -170,7 +170,7 @@ def check_sheet_name(path: Path) -> str:
     """Return the form of a sheet, `csv` or `jsonl`, by the ending of its name; raise `InputError` for any other ending."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
-        raise InputError(f"{path}: a sheet is written as .csv or .jsonl; choose such a name")
+        raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
     return form
 
 
@@ -190,7 +190,7 @@ def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) 
         lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
         if len(lost):
             raise InputError(
-                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed; choose a "
+                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed. Choose a "
                 "name that ends in .jsonl"
             )
     with atomic_write(path) as file, write_with_polars():

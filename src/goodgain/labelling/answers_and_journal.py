@@ -1,4 +1,4 @@
-"""Answers of a model (a grade, or why it is missing), and the journal that keeps each of them on disk."""
+"""Answers of a model (a grade, or why it is missing), and the journal that keeps them on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_TOKENS = 2**53
 #: What vendors say of a text that is too long, and of one that a filter refuses.
 _TOO_LONG = re.compile(
     r"context.?(?:length|window|size)|prompt is too long|input is too long|input token count|request_too_large"
-    r"|context the overflows|reduce the length",
+    r"|context the overflows|reduce the length|at least 1, got -|`inputs` (?:tokens|must have less)",
     re.IGNORECASE,
 )
 _FLAGGED = re.compile(
@@ -141,7 +141,7 @@ def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequenc
 
 
 def describe_error(error: Any, depth: int = 8) -> str:
-    """Return the message of an error's body as one line, also where it is a list or an object; "" where there is none.
+    """Return the message of an error's body as one line, also if it is a list or an object; "" if it has none.
 
     >>> describe_error({"message": {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}})
     'body.seed: Extra inputs are not permitted'
@@ -205,10 +205,10 @@ _AT_ONCE = 500
 
 
 class Journal:
-    """Answers by their keys, in one SQLite file, so that none is asked for twice.
+    """Answers by their keys, in one SQLite file: answered calls are never repeated.
 
-    Threads may share one. One process has it at a time. Each answer is committed by itself: a killed process loses no
-    answer that it counted.
+    Threads may share one. One process uses it at a time. Each answer is committed by itself: a killed process loses no
+    counted answer.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -219,7 +219,7 @@ class Journal:
     @classmethod
     @contextmanager
     def open(cls, path: Path | None) -> Iterator[Journal]:
-        """Open a journal, or make it; with None it is in memory and ends with the process."""
+        """Open or make a journal. With None it is in memory and ends with the process."""
         with _explain_errors(path):
             connection = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
         try:

@@ -38,7 +38,7 @@ class Limits:
                 check_whole_number(name, value, _LEAST[name], others=", or None (any number)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Spent:
     """What was sent: calls, retries included, and tokens: those that the endpoint counted, else those reserved."""
 
@@ -50,10 +50,6 @@ class Spent:
     def tokens(self) -> int:
         """Tokens sent and received."""
         return self.input_tokens + self.output_tokens
-
-    def add(self, calls: int = 0, input_tokens: int = 0, output_tokens: int = 0) -> Spent:
-        """Return what was spent with this call and these tokens too."""
-        return Spent(self.calls + calls, self.input_tokens + input_tokens, self.output_tokens + output_tokens)
 
 
 class StoppedError(InputError):
@@ -147,7 +143,7 @@ class Budget:
                 if not is_over and delay <= 0:
                     break
                 self._changed.wait(delay if not is_over else None)
-            self.spent = self.spent.add(calls=1)
+            self.spent.calls += 1
             self._reserved += tokens
             self.under_way += 1
             return self._pace.add(tokens, self._clock())
@@ -155,7 +151,8 @@ class Budget:
     def settle(self, entry: list[float], reserved: int, input_tokens: int, output_tokens: int) -> None:
         """Replace the reservation of a request by its actual usage."""
         with self._changed:
-            self.spent = self.spent.add(input_tokens=input_tokens, output_tokens=output_tokens)
+            self.spent.input_tokens += input_tokens
+            self.spent.output_tokens += output_tokens
             self._reserved -= reserved
             self.under_way -= 1
             self._pace.settle(entry, reserved, input_tokens + output_tokens)

@@ -29,9 +29,9 @@ class UnusableError(StoppedError):
 
 
 class Plan(NamedTuple):
-    """The requests of a job that are to be sent, each key once, and the answers that the journal has, by their keys.
+    """The requests to send, each key once, and the answers in the journal, by their keys.
 
-    `usable` counts those of the answers that are no failures, by model.
+    `usable` counts the answers that are not failures, by model.
     """
 
     to_send: list[Request]
@@ -39,14 +39,14 @@ class Plan(NamedTuple):
     usable: Counter[str]
 
 
-#: Called with each answer, and with what was spent so far, by one thread at a time.
+#: Called with each answer and the budget spent so far, by one thread at a time.
 Report = Callable[[Answer, Spent], object]
 
 
 def plan_calls(requests: Sequence[Request | None], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Sort requests into those that are to be sent and those that the journal answers.
+    """Sort requests into those to send and those that the journal answers.
 
-    A failure in the journal is an answer too, and is not sent again; with `retry_failed` failures alone are sent.
+    A failure in the journal is an answer too, and is not sent again. With `retry_failed` only failures are sent.
     """
     by_key = {request.key: request for request in requests if request is not None}
     known = journal.find(by_key)
@@ -142,11 +142,10 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
 def explain_failures(answers: Sequence[Answer]) -> str:
     """Return how many answers cannot be used, one of them, and what to do about the most frequent failure."""
     failed = [answer for answer in answers if answer.failed]
-    (status, reason), _ = Counter((answer.status, answer.reason) for answer in failed).most_common(1)[0]
-    shown = next(
-        answer.raw or answer.reason or "" for answer in failed if (answer.status, answer.reason) == (status, reason)
-    )
-    if reason == CUT:
+    kinds = [(answer.status, answer.reason == CUT) for answer in failed]
+    (status, is_cut), _ = Counter(kinds).most_common(1)[0]
+    first = failed[kinds.index((status, is_cut))]
+    if is_cut:
         remedy = (
             "Give a larger max_output_tokens=, or have the model think less: reasoning_effort='low', or extra_body="
         )
@@ -158,7 +157,8 @@ def explain_failures(answers: Sequence[Answer]) -> str:
         remedy = "Give another model="
     else:
         remedy = "Look at the endpoint, then send these again with retry_failed=True"
+    shown = f": {' '.join(first.raw.split())[:_SHOWN]!r}" if first.raw else ""
     return (
-        f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}: {reason}. One of them: "
-        f"{' '.join(shown.split())[:_SHOWN]!r}. {remedy}"
+        f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}. One of them: "
+        f"{first.reason}{shown}. {remedy}"
     )

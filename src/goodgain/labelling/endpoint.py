@@ -27,9 +27,9 @@ from goodgain.labelling.answers_and_journal import (
 from goodgain.labelling.budget_and_pace import Budget, JobEnded, StoppedError
 from goodgain.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
 
-#: Where the key is, unless another variable is named, and the address, unless one is given.
+#: The default variables of the key and of the address.
 KEY_VARIABLE, _URL_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
-#: A shorter value of a header is no secret, and would be hidden in every text.
+#: A shorter value is not a secret: hiding it would garble every text.
 _SHORTEST_SECRET = 4
 #: What a header can carry without change: printable ASCII without blanks.
 _SENDABLE = re.compile("[!-~]+")
@@ -38,7 +38,7 @@ _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 
 
 class Key:
-    """The key in an environment variable (`value` is empty for an endpoint without keys), and headers of the user's.
+    """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
 
     Raises:
         InputError: the key or a header cannot be sent as it is. The error does not show it.
@@ -52,7 +52,7 @@ class Key:
         if self.value and not _SENDABLE.fullmatch(self.value):
             raise InputError(
                 f"{variable}: the key has a blank, a line end or a character that is not printable ASCII. "
-                "Set the variable to the key alone; lines of a .env file saved on Windows end with an invisible \\r"
+                "Set the variable to the key alone: lines of a .env file saved on Windows end with an invisible \\r"
             )
         self.headers = dict(headers or {})
         for name, value in self.headers.items():
@@ -89,7 +89,7 @@ def _match_character(character: str) -> str:
     return f"(?>(?i:{escaped})|{re.escape(html.escape(character))}|{re.escape(character)})"
 
 
-#: Characters that are kept of what an endpoint says of an error, and that are searched where it is not JSON.
+#: Characters that are kept of an error's message, and that are searched if it is not JSON.
 _SAID, _SUMMARIZED = 300, 2_000
 #: A parameter that an endpoint may refuse -> what to do about it.
 _REMEDIES = {
@@ -289,7 +289,7 @@ class Endpoint:
         return Answer(None, said, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:
-        """Return what a redirect means, which is not followed; raise `StoppedError` before the first answer."""
+        """Return a redirect, which is not followed, as a failure; raise `StoppedError` before the first answer."""
         location = error.response.headers["location"]
         try:
             shown = _show_address(urlsplit(urljoin(str(error.request.url), location)))
@@ -307,12 +307,12 @@ class Endpoint:
         return self._shorten(describe_error(error.body) or str(error.message))
 
     def _shorten(self, text: str) -> str:
-        """Return a text of the endpoint in one line of at most 300 characters, without secrets, which some repeat."""
+        """Return a text of the endpoint in one line of at most 300 characters, without secrets."""
         return self._key.hide(" ".join(text.split()))[:_SAID]
 
 
 def _parse(response: Any) -> Any:
-    """Return the body of a response; None where it is not JSON."""
+    """Return the body of a response; None if it is not JSON."""
     try:
         return loads(response.content)
     except NotJSONError:
@@ -326,7 +326,7 @@ def _summarize(response: Any) -> str:
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a body; None where there is none.
+    """Return the error in a body, or None.
 
     OpenRouter and LM Studio send errors with status 200, OpenRouter also in the choice.
     """
@@ -336,7 +336,7 @@ def _find_error(found: dict[str, Any]) -> Any:
 
 
 def _split_address(url: str) -> SplitResult:
-    """Return the parts of an http address; raise `InputError` for anything else."""
+    """Return the parts of an http address, or raise `InputError`."""
     try:
         parts = urlsplit(url)
         is_text = url.isprintable() and " " not in url
@@ -344,9 +344,9 @@ def _split_address(url: str) -> SplitResult:
             return parts
     except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is not a number, not a text
         pass
-    raise InputError(f"{url!r}: is not an http address; give one such as http://localhost:8000/v1")
+    raise InputError(f"{url!r}: is not an http address. Give one such as http://localhost:8000/v1")
 
 
 def _show_address(parts: SplitResult) -> str:
-    """Return an address without what may be secret: the user with the password, and the query."""
+    """Return an address without its secrets: user, password and query."""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -95,7 +95,7 @@ def label(
         reasoning_effort: how much a model thinks, such as `low`; None: as the endpoint likes.
         extra_body: more fields of the request, for one server or model.
         headers: more headers of the request. They are hidden like the key.
-        journal: a file that keeps every answer, so that none is asked for twice; None: in memory.
+        journal: a file that keeps every answer; answered calls are never repeated. None: in memory.
         retry_failed: send what failed before, and nothing else.
         jobs: how many calls at once.
         max_calls: how many requests in all, retries included.
@@ -112,8 +112,8 @@ def label(
         the text was cut). `aggregate` makes labels of it.
 
     Raises:
-        InputError: a source cannot be read, or a query has no text; there is no endpoint, or it cannot be reached; the key
-            cannot be sent; no call can succeed; most of the first 20 answers cannot be used.
+        InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
+            cannot be sent, no call can succeed, or most of the first 20 answers cannot be used.
 
     Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
 
@@ -152,7 +152,8 @@ def label(
             answers = send_calls(plan, endpoint, kept)
     grades = collect_grades(job.asked, answers)
     if budget.ended:
-        notice(f"{budget.ended}: {count_not_sent(grades):,} grades were not asked for. Call label again to go on")
+        left = grades.filter(status=_NOT_SENT.status).height
+        notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
     warning = find_shortfall(job.asked, answers)
     if warning:
         notice(warning)
@@ -160,7 +161,7 @@ def label(
 
 
 class Asked(NamedTuple):
-    """A document and its judge, and what is asked; None where there is no text to show."""
+    """A document, its judge, and the request; None if there is no text to show."""
 
     query_id: str
     doc_id: str
@@ -264,11 +265,6 @@ def collect_grades(job: Iterable[Asked], answers: Mapping[str, Answer]) -> pl.Da
         answer = _NO_TEXT if request is None else answers.get(request.key, _NOT_SENT)
         rows.append((query_id, doc_id, judge, answer.grade, answer.reason, answer.status, answer.raw, cut))
     return pl.DataFrame(rows, schema=_GRADES, orient="row")
-
-
-def count_not_sent(grades: pl.DataFrame) -> int:
-    """Return how many grades were not asked for."""
-    return grades.filter(status=_NOT_SENT.status).height
 
 
 def find_shortfall(job: Sequence[Asked], answers: Mapping[str, Answer]) -> str:

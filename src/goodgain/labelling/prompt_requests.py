@@ -25,7 +25,7 @@ Message = dict[str, str]
 DEFAULT_PROMPT, FIRST_PROMPT = "good-gain", "good-gain-1"
 #: Room for a short thought and the answer; the first prompt had room for the answer alone.
 _ROOM, _FIRST_ROOM = 2_000, 400
-#: A line with `---` alone stands between what the system says and what the user says.
+#: A line `---` separates the system's message from the user's.
 _BREAK = re.compile(r"^---[ \t]*\n", re.MULTILINE)
 _PLACES = re.compile(r"\{\{(query|description|document)\}\}")
 #: This line is dropped where a query has no description.
@@ -39,8 +39,8 @@ OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 class Prompt:
     """A prompt, by the name of its file.
 
-    `{{query}}` and `{{document}}` in the text are replaced, and so is `{{description}}`; a line `---` parts the message of
-    the system from that of the user. `grades` are those that a model may give.
+    `{{query}}`, `{{document}}` and `{{description}}` in the text are replaced. A line `---` separates the system's message
+    from the user's. `grades` are those that a model may give.
     """
 
     name: str
@@ -174,7 +174,7 @@ def check_number(name: str, value: Any, least: float, most: float, *, others: st
 
 @dataclass(frozen=True)
 class Request:
-    """One call: what is asked, and the key of its answer. The messages are made when they are needed: most have answers."""
+    """One call, and the key of its answer. The messages are made on demand: most calls have answers."""
 
     key: str
     prompt: Prompt
