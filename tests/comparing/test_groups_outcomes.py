@@ -84,6 +84,19 @@ def test_evaluate_prints_each_group_and_all(form: str) -> None:
         assert pl.read_csv(io.StringIO(done.stdout))["group"].to_list() == ["fact"] * 2 + ["overview"] * 2 + ["all"] * 2
 
 
+@pytest.mark.parametrize("option", [["--bounds"], ["--mean", "geometric"]])
+def test_groups_do_not_mix_with_bounds_and_other_means(option: list[str]) -> None:
+    done = run_command("evaluate", *FILES, "-m", "nCG@3", "--groups", TWO / "groups.csv", *option)
+    assert done.returncode == 2 and "--groups prints arithmetic means without bounds" in done.stderr
+
+
+def test_groups_stand_beside_the_values_of_queries() -> None:
+    more = "--groups", TWO / "groups.csv", "-q", "-o", "csv"
+    rows = pl.read_csv(io.StringIO(run_command("evaluate", *FILES[:2], "nCG@3", *more).stdout))
+    assert rows.columns[:3] == ["group", "query_id", "measure"] and rows.height == 25 + 2 + 1
+    assert rows["group"].to_list() == ["fact"] * 12 + ["overview"] * 13 + ["fact", "overview", "all"]
+
+
 @pytest.mark.parametrize("form", ["table", "tsv", "csv", "json", "markdown", "latex"])
 def test_compare_prints_groups_and_correlations(form: str) -> None:
     more = "--groups", TWO / "groups.csv", "--outcomes", TWO / "outcomes.csv"

@@ -98,6 +98,8 @@ def evaluate(
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
     if bounds and mean != MEANS[0]:
         raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
+    if groups is not None and (bounds or mean != MEANS[0]):
+        raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
     if human is not None and (by_query or bounds or mean != MEANS[0] or order != "seen" or groups or required):
         raise InputError(
             "--human corrects arithmetic means. Leave out -q, --bounds, --mean, --order, --groups and --require"
@@ -133,7 +135,7 @@ def evaluate(
                     check_columns_used(reading["columns"], run, judged)
                     scores[name] = score_run(judged, run, asked, **options)
         values = [
-            *(_list_values_by_query(scores, bounds=bounds) if by_query else ()),
+            *(_list_values_by_query(scores, grouped, bounds=bounds) if by_query else ()),
             *(_list_values_by_group(scores) if groups is not None else ()),
             *(() if no_summary or human is not None else _list_means(scores, asked, mean, bounds=bounds)),
         ]
@@ -146,9 +148,14 @@ def evaluate(
     exit_if_failed(check_lines(scores, lines, junit))
 
 
-def _list_values_by_query(scores: dict[str, Scores], *, bounds: bool) -> list[Value]:
+def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None, *, bounds: bool) -> list[Value]:
+    names: dict[str, str] = {}
+    if groups is not None:
+        names = dict(groups.group_by("query_id").agg(pl.col("group").str.join(", ")).iter_rows())
     found = [
-        Value(query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None)
+        Value(
+            query_id, measure, system, value, bounds=(reach[0], reach[1]) if bounds else None, group=names.get(query_id)
+        )
         for system, of in scores.items()
         for query_id, measure, value, *reach in of.per_query.iter_rows()
     ]

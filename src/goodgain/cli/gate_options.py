@@ -54,11 +54,9 @@ def check_lines(
     """Print the outcome of each line on stderr, and write them as JUnit XML if asked; return them."""
     for line in lines:
         if forbids_improvement(line):
-            lower = line.sign.startswith(">")
-            notice(
-                f"{line.text!r} asks for no better than the baseline: {line.measure} is better when "
-                f"{'lower' if lower else 'higher'}"
-            )
+            better = "lower" if line.sign.startswith(">") else "higher"
+            told = f"{line.measure} is better when {better}"
+            notice(f"{line.text!r} fails for a system better than the baseline: {told}")
     outcomes = check_requirements(found, lines)
     for outcome in outcomes:
         shared.say(outcome)

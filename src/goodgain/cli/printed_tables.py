@@ -63,6 +63,11 @@ class Value(NamedTuple):
         return ("low", "high") if self.is_interval else ("least", "most")
 
     @property
+    def group_or_all(self) -> str:
+        """The group as it is shown; nothing for a query without one."""
+        return self.group or ("all" if self.query_id is None else "")
+
+    @property
     def query(self) -> str:
         """The query in the output."""
         return "all" if self.query_id is None else self.query_id
@@ -162,7 +167,7 @@ def print_values(
 
 def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"system": one.system} if named else {}
-    row |= {"group": one.group or "all"} if grouped else {}
+    row |= {"group": one.group_or_all} if grouped else {}
     row |= {"query_id": one.query} if by_query else {}
     row |= {"measure": one.measure, "value": one.value}
     row |= {} if one.queries is None else {"queries": one.queries}
@@ -182,10 +187,10 @@ def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[lis
     for one in values:
         cells.setdefault((one.query_id, one.group, getattr(one, name)), {})[getattr(one, across)] = one
     body = []
-    for (_, group, word), of in cells.items():
-        query = [next(iter(of.values())).query] if by_query else []
-        group_or_all = [group or "all"] if grouped else []
-        body.append(([*query, *group_or_all, word], [of.get(column, _NO_VALUE) for column in columns]))
+    for (*_, word), of in cells.items():
+        first = next(iter(of.values()))
+        words = [*([first.query] if by_query else []), *([first.group_or_all] if grouped else []), word]
+        body.append((words, [of.get(column, _NO_VALUE) for column in columns]))
     return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
