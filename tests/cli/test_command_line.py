@@ -232,7 +232,7 @@ def test_measures_lists_families_apart_each_measure_with_its_better_direction() 
 
 def test_validate_says_what_is_in_a_file() -> None:
     assert goodgain("validate", RUN)[0].endswith(
-        "run, 1 queries, 3 iterations (0 of them without results), 8 results, 3 of them duplicates\n"
+        "run, 1 queries, 3 iterations (0 of them without results), 8 results, 3 of them repeats\n"
     )
     assert "qrels, 1 queries, 5 labels, 4 of them >= 2" in goodgain("validate", QRELS)[0]
 

@@ -250,7 +250,7 @@ def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
         if one.prompt.name == DEFAULT_PROMPT
     ]
     count = len(journal.find(keys))
-    return f"the journal has {count:,} answers by the older prompt {FIRST_PROMPT}, and asks anew" if count else ""
+    return f"the journal has {count:,} answers by the older prompt {FIRST_PROMPT}, and asks again" if count else ""
 
 
 _NO_TEXT = Answer(None, "there is no text to show", "no_text")
