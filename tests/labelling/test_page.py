@@ -23,8 +23,10 @@ ADDRESS = "http://localhost:8000/v1"
 
 def run_examples(page: str, folder: Path) -> str:
     """Return the page as it is now; its endpoint is a server on the loopback."""
-    with serve(lambda call: good()) as server, mock.patch.dict(os.environ, OPENAI_API_KEY="key-of-the-page"):
-        return printed_now(page.replace(ADDRESS, server.url), copy_checkout(folder)).replace(server.url, ADDRESS)
+    with serve(lambda call: good()) as server:
+        surroundings = {"OPENAI_API_KEY": "key-of-the-page", "OPENAI_BASE_URL": server.url}
+        with mock.patch.dict(os.environ, surroundings):
+            return printed_now(page.replace(ADDRESS, server.url), copy_checkout(folder)).replace(server.url, ADDRESS)
 
 
 @pytest.mark.slow
