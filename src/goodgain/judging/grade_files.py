@@ -103,8 +103,8 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
         return False
     if names[2:] == ["rating"]:
         raise InputError(
-            f"{label}: is the export of a Quepid case, whose ratings are averaged over the raters and rounded already; export "
-            "the book, which has a column for each rater"
+            f"{label}: this export of a Quepid case has only averaged, rounded ratings; export the book, which has a column for "
+            "each rater"
         )
     if len(names) == 2:
         raise InputError(f"{label}: is a Quepid book without a rater; export it again when documents have been judged")

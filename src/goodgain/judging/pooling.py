@@ -106,7 +106,7 @@ def pool(
     if sample_queries is not None:
         if sample_queries > len(asked):
             raise InputError(
-                f"sample_queries={sample_queries}: the runs have {len(asked):,} queries. Give at most so many"
+                f"sample_queries={sample_queries}: the runs have {len(asked):,} queries. Give at most that number"
             )
         pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
     if results is not None:
