@@ -43,7 +43,7 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("case.csv", "query,docid,rating\nq,d,2\n", "export of a Quepid case, whose ratings are averaged"),
+        ("case.csv", "query,docid,rating\nq,d,2\n", "export of a Quepid case has only averaged"),
         ("book.csv", "query,docid\nq,d\n", "Quepid book without a rater"),
         ("grades.csv", "Query,Document,x@example.org\nq,d,2\n", r"it has Query, Document, \(an address\)"),
         ("grades.csv", "", "is empty"),
