@@ -62,6 +62,13 @@ def test_data_forms_hold_the_good_documents_and_json_all_frames(query: tuple[str
     assert [content["base"], content["new"], content["measures"]] == ["old", "new", ["CG"]]
 
 
+@pytest.mark.parametrize("ending", ["md", "json", "jsonl", "csv", "tsv", "parquet"])
+def test_every_form_can_be_written_to_a_file(ending: str, tmp_path: Path) -> None:
+    out, err = explain(OLD, NEW, "--top", "0", "-o", tmp_path / f"causes.{ending}")
+    assert out == "" and "written: " in err
+    assert (tmp_path / f"causes.{ending}").stat().st_size > 100
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "json", "csv"])
 def test_a_query_that_is_not_there_is_an_error_in_every_form(form: str) -> None:
     _, err = explain(OLD, NEW, "--query", "bus", "-o", form, status=2)

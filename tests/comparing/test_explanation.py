@@ -356,6 +356,83 @@ def test_one_query_is_shown_side_by_side(example: gg.Explanation) -> None:
         example.to_text(query="bus")
 
 
+def searches(*rows: tuple[str, int, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+
+
+def test_a_rate_names_the_unit_of_its_amounts_and_only_the_part_that_changed() -> None:
+    qrels = {"q": {"a": 3, "b": 2}}
+    explained = gg.explain(qrels, searches(("q", 1, "a"), ("q", 2, "b")), searches(("q", 1, "a")), "nCG CG")
+    ncg, cg = explained.queries["sentence"]
+    assert ncg.endswith("CG 5 → 3. new stopped before base found 1 good document (-2 of CG).")
+    assert cg.endswith("new stopped before base found 1 good document (-2).")
+    assert "Main cause: new stopped before base found 1 good document (-2 of CG)." in explained.to_text()
+
+
+def test_a_rate_that_only_its_denominator_lowers_has_this_as_its_main_cause() -> None:
+    new = searches(("q", 1, "a"), ("q", 1, "b"), ("q", 1, "x"), ("q", 1, "y"), ("q", 1, "z"))
+    text = gg.explain({"q": {"a": 3, "b": 2, "x": 0, "y": 0, "z": 0}}, searches(("q", 1, "a")), new, "SRE").to_text()
+    assert "Main cause: results 1 → 5. q lost most (-0.6)." in text
+
+
+def test_worse_comes_before_better_also_where_lower_is_better() -> None:
+    once, twice = searches(("q", 1, "a"), ("r", 1, "a")), searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "a"))
+    more = searches(("q", 1, "a"), ("r", 1, "a"), ("r", 2, "a"))
+    text = gg.explain({"q": {"a": 3}, "r": {"a": 3}}, more, twice, "SRR").to_text()
+    assert (
+        text.index("**Worse in new**")
+        < text.index("- q: SRR")
+        < text.index("**Better in new**")
+        < text.index("- r: SRR")
+    )
+    assert "**Worse in new**" not in gg.explain({"q": {"a": 3}, "r": {"a": 3}}, twice, once, "SRR").to_text()
+
+
+def test_repeats_are_named_with_their_first_iteration() -> None:
+    base = searches(("q", 1, "a"), ("q", 2, "b"))
+    new = searches(("q", 1, "a"), ("q", 2, "a"), ("q", 2, "b"), ("q", 3, "b"), ("other", 1, "a"), ("other", 2, "a"))
+    with no_notices():
+        explained = gg.explain({"q": {"a": 3, "b": 2}}, base, new, "SRR@2")
+    assert explained.repeats.drop("title").rows() == [("q", "new", "a", 1, 2), ("q", "new", "b", 2, 3)]
+    assert "new found again a (first at iteration 1). NumDup@2 0 → 1" in explained.queries["sentence"][0]
+    assert "| a | new | 1 | 2 |" in explained.to_text(query="q")
+
+
+def test_unjudged_documents_that_one_system_alone_found_are_named() -> None:
+    base, new = searches(("q", 1, "a"), ("q", 1, "u")), searches(("q", 1, "a"), ("q", 2, "u"), ("q", 2, "v"))
+    explained = gg.explain({"q": {"a": 3}}, base, new, "CG@1 CG")
+    assert explained.unjudged.drop("title").rows() == [("q", "CG@1", "base", "u", 1), ("q", "CG", "new", "v", 2)]
+    assert explained.to_text().endswith("Not in these sums: base alone found 1 unjudged document.\n")
+    assert "| v | new | 2 |" in explained.to_text(query="q")
+    assert json.loads(explained.to_text("json"))["unjudged"] == explained.unjudged.to_dicts()
+    assert "unjudged" not in gg.explain({"q": {"a": 3}}, base, base).to_text()
+
+
+def test_other_spellings_of_urls_are_noticed_and_nothing_came_after_a_document_that_was_never_found() -> None:
+    run = searches(("q", 1, "http://e.org/a/"), ("q", 2, "http://e.org/b"))
+    with pytest.warns(gg.GoodgainNotice, match="are judged under another spelling"):
+        text = gg.explain({"q": {"https://www.e.org/a": 3}}, run, run).to_text()
+    assert "base: 2 of 2 iterations found no good document while some were missing.\n" in text
+    assert "after the last good document" not in text
+
+
+def test_a_document_found_where_its_label_is_lower_is_not_named_as_good() -> None:
+    judged = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "a"], "relevance": [3, 1]})
+    with no_notices():
+        qrels = gg.read_qrels(judged, labels="iteration")
+    explained = gg.explain(qrels, searches(("q", 1, "a")), searches(("q", 1, "-"), ("q", 2, "a")))
+    assert explained.causes.select("cause", "amount").rows() == [("judged_differently", -3.0)]
+    assert "| 2 | – | ! found no good document; 1 not good |" in explained.to_text(query="q")
+
+
+def test_gaps_read_as_empty_searches_are_searches(tmp_path: Path) -> None:
+    (tmp_path / "gap.run").write_text("q 1 a 1 1 t\nq 3 b 1 1 t\n", encoding="utf-8")
+    gap = gg.read_run(tmp_path / "gap.run", gaps="empty")
+    explained = gg.explain({"q": {"a": 3, "b": 2}}, gap, searches(("q", 1, "a"), ("q", 2, "b")), "CG@2")
+    assert "At iteration 2 base got no results; new found 1 good document." in explained.queries["sentence"][0]
+    assert explained.causes.select("cause", "amount").rows() == [("earlier", 2.0)]
+
+
 def test_a_large_file_read_in_blocks_gives_the_same() -> None:
     folder = ROOT / "qrels_examples/two_agents"
     runs = {name: gg.read_run(folder / f"{name}.run") for name in ("quick", "late")}

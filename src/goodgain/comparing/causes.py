@@ -15,7 +15,7 @@ from goodgain.counting.ledger import Counts, label_by_iteration
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.good_gain import CG, DCGG, MEASURES, NumDup, NumGood, w
+from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
 from goodgain.measures.ledger_values import final_values
 from goodgain.schema import EMPTY_DOC
 
@@ -94,8 +94,8 @@ def divide_measure(measure: object) -> Parts:
     Raises:
         MeasureError: it is neither a sum over documents nor a rate of one.
 
-    >>> divide_measure(MEASURES["SRE"](rel=1) @ 3)
-    Parts(measure=SRE(rel=1)@3, numerator=NumGood(rel=1)@3, denominator='results')
+    >>> divide_measure(CG(rel=1, cutoff=3))
+    Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
     """
     if isinstance(measure, GoodGainMeasure) and measure.NAME in _WORTH:
         return Parts(measure, measure)
@@ -180,42 +180,54 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
 
 
-def tabulate_values(parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:
-    """Return query_id, base, new, and for a rate numerator and denominator of both systems."""
-    measure, sides = parts.measure, []
+def tabulate_queries(
+    parts: Parts, base: Searched, new: Searched, documents: pl.DataFrame, causes: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the columns of `Explanation.queries` but sentence, for one measure.
+
+    The first differing iteration is the first one in which one system alone found a good document. Where a rate counts
+    results, it can also be the first one with other numbers of results or repeats.
+    """
+    measure, is_rate = parts.measure, parts.denominator is not None
+    results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
+    asked = list(dict.fromkeys([measure, parts.numerator, results]))
+    sums = add_up(causes.filter(measure=str(measure)), ["query_id"])
+    queries = next(iter(base.counts.values())).pools.select("query_id")
     for name, searched in (("base", base), ("new", new)):
         pools = searched.counts.get(measure.rel, next(iter(searched.counts.values()))).pools
-        results = MEASURES["NumResults"](**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
-        asked = list(dict.fromkeys([measure, parts.numerator, results]))
         divisors = {
+            None: pl.lit(None),
             "iterations": pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff),
             "results": pl.col(str(results)),
             "gain of all good documents": pl.col("GainPool"),
         }
-        values = final_values(asked, searched.counts).join(pools, on="query_id", maintain_order="left")
-        columns = {name: pl.col(str(measure))}
-        if parts.denominator is not None:
-            columns[f"numerator_{name}"] = pl.col(str(parts.numerator))
-            columns[f"denominator_{name}"] = divisors[parts.denominator].cast(pl.Float64)
-        sides.append(values.select("query_id", **columns))
-    return sides[0].join(sides[1], on="query_id", maintain_order="left")
-
-
-def find_first_difference(documents: pl.DataFrame, parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:
-    """Return query_id, first_differing_iteration; only queries that have one.
-
-    It is the first iteration in which one system alone found a good document. Where a rate counts results, it can also be
-    the first one with other numbers of results or repeats.
-    """
-    differing = documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
+        columns = {
+            name: pl.col(str(measure)),
+            f"numerator_{name}": pl.when(pl.lit(is_rate)).then(pl.col(str(parts.numerator))),
+            f"denominator_{name}": divisors[parts.denominator].cast(pl.Float64),
+        }
+        values = final_values(asked, searched.counts).join(pools, on="query_id").select("query_id", **columns)
+        queries = queries.join(values, on="query_id", how="left", maintain_order="left")
+    of_measure = documents.filter(measure=str(parts.numerator))
+    differing = of_measure.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
     found = differing.select("query_id", at=pl.min_horizontal("iteration_base", "iteration_new"))
     if parts.denominator == "results":
         rows = [next(iter(one.counts.values())).ledger for one in (base, new)]
         beside = rows[0].join(rows[1], on=["query_id", "iteration"], how="full", coalesce=True).fill_null(0)
         differs = (pl.col("R") != pl.col("R_right")) | (pl.col("Dup") != pl.col("Dup_right"))
         found = pl.concat([found, beside.filter(differs).select("query_id", at="iteration")])
-    found = found.filter(pl.col("at") <= parts.last)
-    return found.group_by("query_id").agg(first_differing_iteration=pl.col("at").min())
+    firsts = found.filter(pl.col("at") <= parts.last).group_by("query_id").agg(pl.col("at").min())
+    for frame in (sums, firsts):
+        queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
+    return queries.select(
+        "query_id",
+        pl.lit(str(measure)).alias("measure"),
+        "base",
+        "new",
+        difference=pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0),
+        **{f"{part}_{side}": f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")},
+        first_differing_iteration=pl.col("at").cast(pl.Int64),
+    )
 
 
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:

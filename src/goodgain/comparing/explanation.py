@@ -15,9 +15,8 @@ from goodgain.comparing.causes import (
     divide_measure,
     find_causes,
     find_documents,
-    find_first_difference,
     find_unjudged,
-    tabulate_values,
+    tabulate_queries,
 )
 from goodgain.comparing.comparison_notes import describe_shared_queries
 from goodgain.comparing.explanation_screens import add_sentences, render_html, write_explanation
@@ -34,8 +33,6 @@ from goodgain.measures.good_gain import CG, NumDup
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
-_SIDES = ("base", "new")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
@@ -45,8 +42,8 @@ class Explanation:
         base, new: the names of the two systems.
         measures: the measures, by name.
         queries: query_id, measure, base, new (its values), difference, numerator_base, numerator_new, denominator_base,
-            denominator_new (of a rate, else null), first_differing_iteration (null: none), unjudged_base_only,
-            unjudged_new_only (unjudged documents that one system alone found), sentence. One row a query of the qrels.
+            denominator_new (of a rate, else null), first_differing_iteration (null: none), sentence. One row a query of the
+            qrels.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
@@ -140,7 +137,7 @@ def explain(
     >>> old = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
     >>> new = pl.DataFrame({"query_id": "q", "iteration": [1], "doc_id": ["a"]})
     >>> explain(qrels, old, new).causes.rows()
-    [('q', 'CG', 'base', 'never_searched', 1, -2.0)]
+    [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
     """
     judged = load_qrels(qrels, columns=columns)
     runs = [load_run(run, columns=columns) for run in (base, new)]
@@ -150,7 +147,7 @@ def explain(
     for run in runs:
         tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
         names.append(run.name or (tags[0] if len(tags) == 1 else ""))
-    known = names if all(names) and names[0] != names[1] else _SIDES
+    known = names if all(names) and names[0] != names[1] else ["base", "new"]
     return explain_runs(judged, dict(zip(known, runs, strict=True)), measures, results=results, top=top, rel=rel)
 
 
@@ -169,7 +166,7 @@ def explain_runs(
     asked = [one.measure for one in parts.values()]
     warn_of_labels(qrels.frame, asked, rel=rel)
     rels = find_thresholds([*asked, *(one.numerator for one in parts.values())])
-    opened = None if results is None else read_results_of([*runs], results)
+    opened = read_results_of([*runs], results)
     systems: dict[str, Searched] = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
@@ -190,55 +187,26 @@ def explain_runs(
         one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
         for name, one in systems.items()
     ).sort("query_id", "system", "iteration", "doc_id")
-    untitled = documents.select("query_id", "doc_id", title=pl.lit(None, pl.String)).clear()
-    titles = untitled if opened is None else opened.titles
     rel_shown = asked[0].rel if asked[0].rel in rels else rels[0]
     iterations = tabulate_iterations(systems, rel_shown, opened)
     with_good = base.counts[rel_shown].pools.filter(pl.col("GoodPool") > 0).get_column("query_id")
-    document = ["query_id", "doc_id"]
+    named = (
+        frame.join(opened.titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        for frame in (documents, unjudged, repeats)
+    )
+    documents, unjudged, repeats = named
     explained = Explanation(
         base=names[0],
         new=names[1],
         measures=tuple(parts),
-        queries=pl.concat(_tabulate_queries(one, systems, documents, causes, unjudged) for one in parts.values()),
+        queries=pl.concat(tabulate_queries(one, base, new, documents, causes) for one in parts.values()),
         causes=causes.drop("queries"),
-        documents=documents.join(titles, on=document, how="left", maintain_order="left"),
+        documents=documents,
         iterations=iterations,
         wasted=find_wasted(iterations, with_good),
-        unjudged=unjudged.join(titles, on=document, how="left", maintain_order="left"),
-        repeats=repeats.join(titles, on=document, how="left", maintain_order="left"),
+        unjudged=unjudged,
+        repeats=repeats,
         parts=parts,
         top=top,
     )
     return replace(explained, queries=add_sentences(explained))
-
-
-def _tabulate_queries(
-    parts: Parts, systems: Mapping[str, Searched], documents: pl.DataFrame, causes: pl.DataFrame, unjudged: pl.DataFrame
-) -> pl.DataFrame:
-    """Return the columns of `Explanation.queries` but sentence, for one measure."""
-    measure, (base, new) = str(parts.measure), systems.values()
-    values = tabulate_values(parts, base, new)
-    sums = add_up(causes.filter(measure=measure), ["query_id"]).select("query_id", "amount")
-    firsts = find_first_difference(documents.filter(measure=str(parts.numerator)), parts, base, new)
-    alone = (
-        unjudged.filter(measure=measure)
-        .group_by("query_id")
-        .agg(
-            (pl.col("system") == name).sum().alias(f"unjudged_{side}_only")
-            for side, name in zip(_SIDES, systems, strict=True)
-        )
-    )
-    for found in (sums, firsts, alone):
-        values = values.join(found, on="query_id", how="left", maintain_order="left")
-    is_sum = parts.denominator is None
-    sides = [f"{part}_{side}" for part in ("numerator", "denominator") for side in _SIDES]
-    return values.select(
-        "query_id",
-        pl.lit(measure).alias("measure"),
-        *_SIDES,
-        difference=pl.col("amount").fill_null(0.0) if is_sum else pl.col("new") - pl.col("base"),
-        **{side: pl.lit(None, pl.Float64) if is_sum else pl.col(side) for side in sides},
-        first_differing_iteration=pl.col("first_differing_iteration").cast(pl.Int64),
-        **{name: pl.col(name).fill_null(0).cast(pl.Int64) for name in alone.columns[1:]},
-    )

@@ -41,7 +41,7 @@ _HAPPENED_IN_BOTH = {
     "earlier": "{new} found {n} earlier",
     "judged_differently": "both found {n}, with different labels",
 }
-#: How many documents a line names, and how many characters of a text it shows.
+#: How many documents a line names, and how many characters of a text it has.
 _NAMED, _LONGEST = 3, 70
 
 
@@ -57,44 +57,38 @@ class Account:
 
     def __init__(self, of: Explanation) -> None:
         self.of = of
-        self.sides = {"base": of.base, "new": of.new}
-        by_system: dict[str, Any] = {"key": ["query_id", "system"], "named": True, "include_key": True}
-        self.iterations: Mapping[Any, list[dict[str, Any]]] = of.iterations.rows_by_key(**by_system)
-        self.repeats: Mapping[Any, list[dict[str, Any]]] = of.repeats.rows_by_key(**by_system)
-        self.causes: Mapping[Any, list[dict[str, Any]]] = of.causes.rows_by_key(
-            ["query_id", "measure"], named=True, include_key=True
-        )
+        self.names = (of.base, of.new)
+        self.iterations = _group(of.iterations, "system")
+        self.repeats = _group(of.repeats, "system")
+        self.causes = _group(of.causes, "measure")
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield what both systems did where they first differ, and the causes; with `named` the documents by name."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         if at is not None and row["difference"]:
-            sides = [self._describe_search(query_id, name, at) for name in self.sides.values()]
+            sides = [self._describe_search(query_id, name, at) for name in self.names]
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
+        for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
+            rows = [one for one in self.repeats.get((query_id, name), []) if one["iteration"] <= parts.last]
+            back = [f"{_name(one)} (first at iteration {one['first_iteration']})" for one in rows]
+            if back:
+                yield f"{name} found again {_list(back)}"
         if parts.denominator is not None and row["difference"]:
             sums = {str(parts.numerator): "numerator", parts.denominator: "denominator"}
             ends = {name: (row[f"{part}_base"], row[f"{part}_new"]) for name, part in sums.items()}
             yield ", ".join(f"{name} {show(a)} → {show(b)}" for name, (a, b) in ends.items() if a != b)
         causes = self.causes.get((query_id, str(parts.numerator)), [])
         for cause in sorted(causes, key=lambda cause: cause["amount"], reverse=row["difference"] > 0):
-            keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
-            names = (
-                _name_documents(self.of.documents.filter(**keys))
-                if named
-                else count(cause["documents"], "good document")
-            )
+            names = _count(cause["documents"], "good document")
+            if named:
+                keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
+                names = _name_documents(self.of.documents.filter(**keys))
             yield f"{self.describe_cause(parts, cause, names)} ({_show_amount(parts, cause['amount'])})"
-        for name in self.sides.values() if parts.numerator.NAME == NumDup.NAME else ():
-            rows = [one for one in self.repeats.get((query_id, name), []) if one["iteration"] <= parts.last]
-            back = [f"{_name(one)} (first at iteration {one['first_iteration']})" for one in rows[:_NAMED]]
-            more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
-            if back:
-                yield f"{name} found again {', '.join(back)}{more}"
 
     def _describe_search(self, query_id: str, name: str, at: int) -> str:
         iterations = self.iterations.get((query_id, name), [])
         if len(iterations) < at:
-            last = count(len(iterations), "iteration")
+            last = _count(len(iterations), "iteration")
             return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
         row = iterations[at - 1]
         if not row["query_text"]:
@@ -111,12 +105,12 @@ class Account:
     def describe_troubles(self, query_id: str) -> Iterator[str]:
         """Yield the failed, empty and repeated searches of each system that has some."""
         words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
-        for name in self.sides.values():
+        for name in self.names:
             rows = self.iterations.get((query_id, name), [])
             totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
             if any(totals.values()):
                 said = ", ".join(f"{total} {words}" for words, total in totals.items() if total)
-                yield f"{name}, {count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
+                yield f"{name}, {_count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
 
 def add_sentences(of: Explanation) -> pl.DataFrame:
@@ -140,9 +134,9 @@ def build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
         with_cause = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
         causes = add_up(with_cause, ["counted_by", "cause"]).sort("amount", maintain_order=True)
         yield Line(_summarise(account, queries, worse, better, causes))
-        if parts.denominator is not None:
+        if parts.denominator is not None and worse.height + better.height:
             rows = [
-                [f"{part}: {name}", show(before), show(after), show_signed(after - before)]
+                [f"{part}: {name}", show(before), show(after), show(after - before, "+")]
                 for part, name, before, after in _sum_parts(parts, queries)
             ]
             yield _build_grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
@@ -151,12 +145,12 @@ def build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
                 [
                     account.describe_cause(parts, row, "them"),
                     *(f"{row[name]:,}" for name in ("documents", "queries")),
-                    *(show_signed(row["amount"] / number) for number in (1, queries.height)),
+                    *(show(row["amount"] / number, "+") for number in (1, queries.height)),
                 ]
                 for row in causes.iter_rows(named=True)
             ]
             total = math.fsum(causes.get_column("amount"))
-            rows.append([f"{of.new} minus {of.base}", "", "", show_signed(total), show_signed(total / queries.height)])
+            rows.append([f"{of.new} minus {of.base}", "", "", show(total, "+"), show(total / queries.height, "+")])
             header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
             yield _build_grid(f"Causes of the difference in {parts.numerator}", header, 1, rows)
         for title, changed in ((f"Worse in {of.new}", worse), (f"Better in {of.new}", better)):
@@ -183,7 +177,7 @@ def _summarise(
     total = math.fsum(queries.get_column("difference"))
     said = [
         f"{measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(queries.height)} and better in "
-        f"{better.height:,}; mean {show(means[0])} → {show(means[1])} ({show_signed(total / queries.height)})."
+        f"{better.height:,}; mean {show(means[0])} → {show(means[1])} ({show(total / queries.height, '+')})."
     ]
     same_way = causes.filter(pl.col("amount") * (total or -1) > 0)
     _, divisor = _sum_parts(parts, queries) if parts.denominator else (None, None)
@@ -193,12 +187,12 @@ def _summarise(
             said.append(f"Main cause: {name} {show(before)} → {show(after)}.")
     elif same_way.height:
         main = same_way.sort(pl.col("amount").abs(), descending=True, maintain_order=True).row(0, named=True)
-        cause = account.describe_cause(parts, main, count(main["documents"], "good document"))
+        cause = account.describe_cause(parts, main, _count(main["documents"], "good document"))
         said.append(f"Main cause: {cause} ({_show_amount(parts, main['amount'])}).")
     row = (worse if worse.height else better).row(0, named=True)
     did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
     why = ". ".join(islice(account.describe_change(row), 2))
-    return " ".join([*said, f"{row['query_id']} {did} most ({show_signed(row['difference'])}). {why}."])
+    return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
 
 
 def _sum_parts(parts: Parts, queries: pl.DataFrame) -> Iterator[tuple[str, str, float, float]]:
@@ -212,19 +206,21 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
     """Yield sentences on wasted and repeated searches, and on unjudged documents, over all queries."""
     for name in (of.base, of.new):
         rows = of.iterations.filter(system=name)
-        unproductive, repeated, searches = (
-            int(rows.get_column(column).sum()) for column in ("brought_nothing_good", "repeated_queries", "searches")
-        )
-        after = int(of.wasted.filter(pl.col("last_good_iteration") > 0, system=name).get_column("wasted").sum())
-        yield (
-            f"{name}: {unproductive:,} of {count(rows.height, 'iteration')} found no good document while some were missing."
-            + f" {after:,} came after the last good document of a query." * bool(after)
-            + f" {repeated:,} of its {count(searches, 'search', 'searches')} repeated a search string." * bool(repeated)
-        )
+        wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name)
+        iterations = _count(rows.height, "iteration")
+        searches = _count(int(rows.get_column("searches").sum()), "search", "searches")
+        totals = {
+            f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
+            f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
+            f"{searches} repeated a search string": rows.get_column("repeated_queries"),
+        }
+        said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
+        if said or not rows.height:
+            yield f"{name}: {' '.join(said) or 'never searched.'}"
     unjudged = of.unjudged.filter(measure=of.measures[0])
     alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
-    said = [f"{name} alone found {count(number, 'unjudged document')}" for name, number in alone.items() if number]
-    if said:
+    if unjudged.height:
+        said = [f"{name} alone found {_count(number, 'unjudged document')}" for name, number in alone.items() if number]
         yield f"Not in these sums: {', '.join(said)}."
 
 
@@ -254,7 +250,7 @@ def build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
                 _name(row),
                 "" if row["cause"] is None else Account(of).describe_cause(parts, row, "it"),
                 *(show(row[column]) for column in ("relevance", "iteration_base", "iteration_new")),
-                show_signed(row["amount"]),
+                show(row["amount"], "+"),
             ]
             for row in of.documents.filter(measure=measure).iter_rows(named=True)
         ]
@@ -264,13 +260,17 @@ def build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
     unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[_name(row), row["system"], show(row["iteration"])] for row in unjudged]
     if rows:
-        yield _build_grid("Unjudged documents that one system alone found", ["document", "found by", "at"], 2, rows)
+        yield _build_grid(
+            "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
+        )
     if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
         rows = [
             [_name(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        yield _build_grid("Repeated results", ["document", "found by", "first at", "again at"], 2, rows)
+        yield _build_grid(
+            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
+        )
 
 
 def _build_iterations_grid(of: Explanation) -> Grid:
@@ -286,7 +286,7 @@ def _build_iterations_grid(of: Explanation) -> Grid:
             )
         for row in searched:
             good = documents.filter(pl.col(f"iteration_{side}") == row["iteration"])
-            head = _name_documents(good) if row["new_good"] and good.height else _describe_outcome(row)
+            head = _name_documents(good) if 0 < good.height == row["new_good"] else _describe_outcome(row)
             others = (f"; {row[what]:,} {said}" for what, said in words.items() if row[what])
             found.append("! " * row["brought_nothing_good"] + head + "".join(others))
         header.append(f"{name} found")
@@ -315,7 +315,7 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
         shown = of if query is None else take_query(of, query)
         frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
         content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+        return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
     written = []
     for part in _build_parts(of, query):
         if isinstance(part, Grid):
@@ -356,26 +356,38 @@ def _describe_outcome(row: Mapping[str, Any]) -> str:
     """Return what an iteration brought, in a few words."""
     others = row["new_other"] + row["unjudged"]
     if row["new_good"]:
-        return f"found {count(row['new_good'], 'good document')}"
+        return f"found {_count(row['new_good'], 'good document')}"
     if not others and not row["repeated"]:
         return "got an error" if row["failed"] else "got no results"
     return "found no good document" if others else "got only results that it had"
 
 
 def _describe_values(row: Mapping[str, Any]) -> str:
-    change = f"{show(row['base'])} → {show(row['new'])} ({show_signed(row['difference'])})"
+    change = f"{show(row['base'])} → {show(row['new'])} ({show(row['difference'], '+')})"
     return f"{row['query_id']}: {row['measure']} {change}"
 
 
 def _name_documents(documents: pl.DataFrame) -> str:
-    """Return the documents with the largest labels by title or id, each with its label."""
-    rows = documents.sort("relevance", descending=True, maintain_order=True).head(_NAMED).iter_rows(named=True)
-    more = f" and {documents.height - _NAMED:,} more" if documents.height > _NAMED else ""
-    return ", ".join(f"{_name(row)} ({show(row['relevance'])})" for row in rows) + more
+    """Return the documents by title or id, those with the largest labels first, each with its label."""
+    rows = documents.sort("relevance", descending=True, maintain_order=True).iter_rows(named=True)
+    return _list([f"{_name(row)} ({show(row['relevance'])})" for row in rows])
 
 
 def _name(row: Mapping[str, Any]) -> str:
     return shorten(row["title"] or row["doc_id"])
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _group(frame: pl.DataFrame, key: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Return (query, key) -> its rows: a filter for each of many queries takes long."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in frame.to_dicts():
+        groups.setdefault((row["query_id"], row[key]), []).append(row)
+    return groups
 
 
 def shorten(text: str) -> str:
@@ -384,25 +396,18 @@ def shorten(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun; the plural has an s if none is given."""
+def _count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def show(value: float | None) -> str:
-    """Return a number with at most four decimals, and without those that are zero."""
+def show(value: float | None, sign: str = "") -> str:
+    """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
     if value is None:
         return "–"
-    shown = f"{value:.4f}".rstrip("0").rstrip(".")
-    return "0" if shown == "-0" else shown
-
-
-def show_signed(value: float) -> str:
-    """Return a number as `show` does, with its sign."""
-    shown = show(value)
-    return shown if shown == "0" or value < 0 else f"+{shown}"
+    shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
+    return "0" if shown in ("-0", "+0") else shown
 
 
 def _show_amount(parts: Parts, amount: float) -> str:
     """Return an amount; for a rate with its unit, the numerator."""
-    return show_signed(amount) + (f" of {parts.numerator}" if parts.denominator is not None else "")
+    return show(amount, "+") + (f" of {parts.numerator}" if parts.denominator is not None else "")

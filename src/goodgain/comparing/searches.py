@@ -23,7 +23,7 @@ class Results(NamedTuple):
     """The results of two systems.
 
     Attributes:
-        searches: system -> what `list_searches` returns.
+        searches: system -> what `list_searches` returns; empty without results.
         titles: query_id, doc_id, title (else the URL).
     """
 
@@ -32,7 +32,9 @@ class Results(NamedTuple):
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:
-    """Return the results of two systems: one frame or file of both, or one for each."""
+    """Return the results of two systems: one frame or file of both, or one for each; None has no searches and titles."""
+    if results is None:
+        return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title"), pl.String)))
     given = results if isinstance(results, (list, tuple)) else [results]
     if len(given) not in (1, 2):
         raise InputError(f"results=: {len(given)} files were given. Give one of both systems, or one for each.")
@@ -80,13 +82,13 @@ def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame)
     return found.drop("number")
 
 
-def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results | None) -> pl.DataFrame:
+def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results) -> pl.DataFrame:
     """Return the columns of `Explanation.iterations`, for the queries of the qrels."""
     tables = []
     for name, searched in systems.items():
         ledger, pools = searched.counts[rel][:2]
         rows = ledger.join(pools.select("query_id", "GoodPool"), on="query_id").sort(_KEY)
-        if results is None:
+        if not results.searches:
             nothing = (pl.lit(None, kind).alias(column) for column, kind in _FROM_RESULTS.items())
             rows = rows.with_columns(*nothing, empty=(pl.col("R") == 0).cast(pl.Int64))
         else:
