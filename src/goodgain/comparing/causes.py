@@ -233,11 +233,11 @@ def tabulate_queries(
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
     """Return the columns of `Explanation.unjudged` but title, for one measure."""
     unjudged = pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
-    found = {
-        name: searched.documents.filter(unjudged).select(
-            "query_id", pl.lit(str(parts.measure)).alias("measure"), pl.lit(name).alias("system"), "doc_id", "iteration"
-        )
+    columns = ["query_id", "measure", "system", "doc_id", "iteration"]
+    rows = pl.concat(
+        searched.documents.filter(unjudged)
+        .with_columns(measure=pl.lit(str(parts.measure)), system=pl.lit(name))
+        .select(columns)
         for name, searched in systems.items()
-    }
-    (base, new), order = found.values(), ["query_id", "system", "iteration", "doc_id"]
-    return pl.concat(one.join(other, on=_DOCUMENT, how="anti") for one, other in ((base, new), (new, base))).sort(order)
+    )
+    return rows.filter(pl.len().over(_DOCUMENT) == 1).sort("query_id", "system", "iteration", "doc_id")

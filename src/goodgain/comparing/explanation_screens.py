@@ -63,7 +63,7 @@ class Account:
         self.causes = _group(of.causes, "measure")
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield what both systems did where they first differ, and the causes; with `named` the documents by name."""
+        """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         if at is not None and row["difference"]:
             sides = [self._describe_search(query_id, name, at) for name in self.names]
@@ -84,6 +84,12 @@ class Account:
                 keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
                 names = _name_documents(self.of.documents.filter(**keys))
             yield f"{self.describe_cause(parts, cause, names)} ({_show_amount(parts, cause['amount'])})"
+        words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
+        for name in self.names if named else ():
+            rows = self.iterations.get((query_id, name), [])
+            totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
+            if said := ", ".join(f"{total} {what}" for what, total in totals.items() if total):
+                yield f"{name}, {_count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def _describe_search(self, query_id: str, name: str, at: int) -> str:
         iterations = self.iterations.get((query_id, name), [])
@@ -102,16 +108,6 @@ class Account:
         one, other = (self.of.new, self.of.base) if row["counted_by"] == "new" else (self.of.base, self.of.new)
         return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
 
-    def describe_troubles(self, query_id: str) -> Iterator[str]:
-        """Yield the failed, empty and repeated searches of each system that has some."""
-        words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
-        for name in self.names:
-            rows = self.iterations.get((query_id, name), [])
-            totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
-            if any(totals.values()):
-                said = ", ".join(f"{total} {words}" for words, total in totals.items() if total)
-                yield f"{name}, {_count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
-
 
 def add_sentences(of: Explanation) -> pl.DataFrame:
     """Return the queries of an explanation with the column sentence; null where the two systems are equal."""
@@ -123,7 +119,12 @@ def add_sentences(of: Explanation) -> pl.DataFrame:
     return of.queries.with_columns(sentence=pl.Series(sentences, dtype=pl.String))
 
 
-def build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
+def build_screen(of: Explanation, query: str | None = None) -> Iterator[Grid | Line]:
+    """Yield the first screen, or with a query both systems side by side."""
+    return _build_first_screen(of) if query is None else _build_side_by_side(take_query(of, query))
+
+
+def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
     """Yield for each measure a sentence, the table of causes and the queries that changed most; then wasted searches."""
     account = Account(of)
     for measure, parts in of.parts.items():
@@ -133,12 +134,15 @@ def build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
         better = queries.filter(gain > 0).sort(-gain, maintain_order=True)
         with_cause = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
         causes = add_up(with_cause, ["counted_by", "cause"]).sort("amount", maintain_order=True)
-        yield Line(_summarise(account, queries, worse, better, causes))
+        if not worse.height and not better.height:
+            yield Line(f"{measure}: {of.base} and {of.new} are equal in {count_queries(queries.height)}.")
+        else:
+            yield Line(_summarise(account, parts, queries, worse, better, causes))
         if parts.denominator is not None and worse.height + better.height:
-            rows = [
-                [f"{part}: {name}", show(before), show(after), show(after - before, "+")]
-                for part, name, before, after in _sum_parts(parts, queries)
-            ]
+            rows = []
+            for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
+                before, after = _sum_sides(queries, f"{part}_")
+                rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+")])
             yield _build_grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
         if causes.height:
             rows = [
@@ -160,33 +164,33 @@ def build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
                 at = row["first_differing_iteration"]
                 first = "" if at is None else f"; they first differ at iteration {at}"
                 yield Line(_describe_values(row) + first, 1)
-                for said in (account.describe_change(row, named=True), account.describe_troubles(row["query_id"])):
-                    yield from (Line(line, 2) for line in said)
+                yield from (Line(said, 2) for said in account.describe_change(row, named=True))
     yield from map(Line, _describe_whole(of))
 
 
 def _summarise(
-    account: Account, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame, causes: pl.DataFrame
+    account: Account,
+    parts: Parts,
+    queries: pl.DataFrame,
+    worse: pl.DataFrame,
+    better: pl.DataFrame,
+    causes: pl.DataFrame,
 ) -> str:
     """Return the sentence that says most: queries worse and better, the main cause, and the query that changed most."""
-    of, measure = account.of, queries.item(0, "measure")
-    parts = of.parts[measure]
-    if not worse.height and not better.height:
-        return f"{measure}: {of.base} and {of.new} are equal in {count_queries(queries.height)}."
-    means = [math.fsum(queries.get_column(name)) / queries.height for name in ("base", "new")]
+    of, number = account.of, queries.height
     total = math.fsum(queries.get_column("difference"))
+    before, after = (value / number for value in _sum_sides(queries, ""))
     said = [
-        f"{measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(queries.height)} and better in "
-        f"{better.height:,}; mean {show(means[0])} → {show(means[1])} ({show(total / queries.height, '+')})."
+        f"{parts.measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(number)} and better in "
+        f"{better.height:,}; mean {show(before)} → {show(after)} ({show(total / number, '+')})."
     ]
-    same_way = causes.filter(pl.col("amount") * (total or -1) > 0)
-    _, divisor = _sum_parts(parts, queries) if parts.denominator else (None, None)
-    if divisor and math.fsum(causes.get_column("amount")) * total <= 0:
-        _, name, before, after = divisor
+    same_way = causes.filter(pl.col("amount") * (total or -1) > 0).sort(pl.col("amount").abs(), maintain_order=True)
+    if parts.denominator and math.fsum(causes.get_column("amount")) * total <= 0:
+        before, after = _sum_sides(queries, "denominator_")
         if before != after and parts.numerator.NAME != NumDup.NAME:
-            said.append(f"Main cause: {name} {show(before)} → {show(after)}.")
+            said.append(f"Main cause: {parts.denominator} {show(before)} → {show(after)}.")
     elif same_way.height:
-        main = same_way.sort(pl.col("amount").abs(), descending=True, maintain_order=True).row(0, named=True)
+        main = same_way.row(-1, named=True)
         cause = account.describe_cause(parts, main, _count(main["documents"], "good document"))
         said.append(f"Main cause: {cause} ({_show_amount(parts, main['amount'])}).")
     row = (worse if worse.height else better).row(0, named=True)
@@ -195,11 +199,8 @@ def _summarise(
     return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
 
 
-def _sum_parts(parts: Parts, queries: pl.DataFrame) -> Iterator[tuple[str, str, float, float]]:
-    """Yield numerator and denominator of a rate: what it is, its name, and its sums over queries of both systems."""
-    for part, name in (("numerator", str(parts.numerator)), ("denominator", str(parts.denominator))):
-        base, new = (math.fsum(queries.get_column(f"{part}_{side}")) for side in ("base", "new"))
-        yield part, name, base, new
+def _sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
+    return [math.fsum(queries.get_column(f"{part}{side}")) for side in ("base", "new")]
 
 
 def _describe_whole(of: Explanation) -> Iterator[str]:
@@ -208,11 +209,10 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
         rows = of.iterations.filter(system=name)
         wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name)
         iterations = _count(rows.height, "iteration")
-        searches = _count(int(rows.get_column("searches").sum()), "search", "searches")
         totals = {
             f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
             f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
-            f"{searches} repeated a search string": rows.get_column("repeated_queries"),
+            f"{rows['searches'].sum():,} searches repeated a search string": rows.get_column("repeated_queries"),
         }
         said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
         if said or not rows.height:
@@ -225,11 +225,7 @@ def _describe_whole(of: Explanation) -> Iterator[str]:
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
-    """Return the rows of an explanation about one query.
-
-    Raises:
-        InputError: the qrels lack the query.
-    """
+    """Return the rows of an explanation about one query, or raise `InputError`."""
     taken = {name: getattr(of, name).filter(query_id=query_id) for name in _FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
@@ -237,7 +233,7 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
     return replace(of, **taken)
 
 
-def build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
+def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
     """Yield the one query of an explanation: its values, both systems iteration by iteration, and their documents."""
     for row in of.queries.iter_rows(named=True):
         yield Line(f"{_describe_values(row)}. {row['sentence'] or ''}".strip())
@@ -299,10 +295,6 @@ def _build_grid(title: str, header: list[str], words: int, rows: Iterable[Iterab
     return Grid(title, header, words, [[*map(Cell, row)] for row in rows])
 
 
-def _build_parts(of: Explanation, query: str | None) -> Iterator[Grid | Line]:
-    return build_first_screen(of) if query is None else build_side_by_side(take_query(of, query))
-
-
 #: Level of a line -> how Markdown writes it.
 _MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
 
@@ -317,7 +309,7 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
         content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
         return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
     written = []
-    for part in _build_parts(of, query):
+    for part in build_screen(of, query):
         if isinstance(part, Grid):
             title = _MARKDOWN[-1].format(escape_markdown(part.title))
             written.append(f"{title}\n{write_grid(part, 'markdown').rstrip()}")
@@ -329,7 +321,7 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
 def render_html(of: Explanation) -> str:
     """Return the first screen as HTML, with every text escaped."""
     shown = []
-    for part in build_first_screen(of):
+    for part in build_screen(of):
         if isinstance(part, Grid):
             cells = [[HtmlCell(cell.text) for cell in row] for row in part.rows]
             shown.append(write_table(part.title, part.header, cells, words=part.words))
@@ -344,7 +336,7 @@ def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
-    for k, part in enumerate(_build_parts(of, query)):
+    for k, part in enumerate(build_screen(of, query)):
         if isinstance(part, Grid):
             yield Padding(build_rich_table(part), (1, 0, 0, 0))
         else:
