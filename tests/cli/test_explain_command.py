@@ -26,7 +26,7 @@ def explain(*arguments: object, status: int = 0) -> tuple[str, str]:
 def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer() -> None:
     out, _ = explain(OLD, NEW, "-m", "CG@3", "--results", RESULTS, "--top", "1", "-o", "table")
     text = " ".join(out.split())
-    assert text.startswith("CG@3: new is lower than old in 2 of 4 queries and higher in 2; mean 4 → 3.25 (-0.75).")
+    assert text.startswith("CG@3: new is worse than old in 2 of 4 queries and better in 2; mean 4 → 3.25 (-0.75).")
     assert "new repeated its search “Harbour bridge: cost?” and got only results that it had" in text
     assert "dam: CG@3" not in text  # --top 1
     assert max(map(len, out.splitlines())) <= 80
@@ -60,6 +60,13 @@ def test_data_forms_hold_the_good_documents_and_json_all_frames(query: tuple[str
     content = json.loads(explain(OLD, NEW, *query, "-o", "json")[0])
     assert content["documents"] == expected.to_dicts()
     assert [content["base"], content["new"], content["measures"]] == ["old", "new", ["CG"]]
+
+
+@pytest.mark.parametrize("ending", ["md", "json", "jsonl", "csv", "tsv", "parquet"])
+def test_every_form_can_be_written_to_a_file(ending: str, tmp_path: Path) -> None:
+    out, err = explain(OLD, NEW, "--top", "0", "-o", tmp_path / f"causes.{ending}")
+    assert out == "" and "written: " in err
+    assert (tmp_path / f"causes.{ending}").stat().st_size > 100
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json", "csv"])

@@ -16,7 +16,6 @@ import pytest
 
 import goodgain as gg
 from goodgain.comparing.explanation import explain_runs
-from goodgain.comparing.explanation_sentences import find_most_changed
 from goodgain.comparing.searches import normalise_queries
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.files.results import read_results
@@ -100,7 +99,7 @@ def cause_of(
     if place is not None and at is not None and place > at:
         return "later" if one == 0 else "earlier"
     if ends[1 - one] < first:
-        return "never_searched"
+        return "stopped_before" if ends[1 - one] else "never_searched"
     return "judged_differently" if place is not None else "not_retrieved"
 
 
@@ -227,7 +226,7 @@ def test_the_runs_of_the_example_are_those_of_its_results() -> None:
 
 def test_the_first_sentence_names_the_query_the_search_and_the_cause(example: gg.Explanation) -> None:
     first = example.to_text().splitlines()[0]
-    assert "new is lower than old in 2 of 4 queries and higher in 2" in first
+    assert "new is worse than old in 2 of 4 queries and better in 2" in first
     assert "bridge lost most (-7)" in first
     assert "At iteration 2 old searched “harbour bridge toll revenue” and found 1 good document" in first
     assert "new repeated its search “Harbour bridge: cost?”" in first
@@ -275,7 +274,11 @@ def test_a_system_that_never_searched_is_said_so() -> None:
     run = pl.DataFrame({"query_id": ["q", "r"], "iteration": [1, 1], "doc_id": ["a", "b"]})
     explained = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, run.filter(query_id="q"))
     assert explained.causes.rows() == [("r", "CG", "base", "never_searched", 1, -3.0)]
-    assert "new never searched" in explained.to_text()
+    text = explained.to_text()
+    assert "At iteration 1 base found 1 good document; new never searched." in text
+    assert "| new never searched where base found them | 1 | 1 | -3 | -1.5 |" in text
+    assert "stopped" not in text + str(explained.queries["sentence"].to_list())
+    assert "| 1 | b (3) | never searched |" in explained.to_text(query="r")
 
 
 def test_search_strings_are_equal_without_case_blanks_and_punctuation_only() -> None:
@@ -321,11 +324,13 @@ def test_equal_systems_are_equal_in_one_sentence() -> None:
 
 
 def test_the_queries_that_changed_most_come_largest_change_first(example: gg.Explanation) -> None:
-    lower, higher = find_most_changed(example.queries, 1)
-    assert [frame.get_column("query_id").to_list() for frame in (lower, higher)] == [["bridge"], ["library"]]
-    assert (
-        gg.explain(EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", top=0).to_text().count("part") == 0
-    )
+    changed = [r"bridge: CG@3 11", r"dam: CG@3 5", r"library: CG@3 0", r"tram: CG@3 0"]
+    places = [example.to_text().index(text) for text in changed]
+    assert places == sorted(places)
+    one = gg.explain(EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", "CG@3", top=1).to_text()
+    assert [text in one for text in changed] == [True, False, True, False]
+    none = gg.explain(EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", "CG@3", top=0).to_text()
+    assert "differ at" not in none and "in new**" not in none
 
 
 def test_every_form_shows_the_same_and_no_text_becomes_markup(example: gg.Explanation) -> None:
@@ -343,10 +348,89 @@ def test_every_form_shows_the_same_and_no_text_becomes_markup(example: gg.Explan
 
 def test_one_query_is_shown_side_by_side(example: gg.Explanation) -> None:
     text = example.to_text(query="dam")
-    assert "| 2 | river dam inspection | ! found nothing good; 1 not good | river dam pdf | ! got an error |" in text
+    assert (
+        "| 2 | river dam inspection | ! found no good document; 1 not good | river dam pdf | ! got an error |" in text
+    )
     assert "| River dam repair plan | new found it only after iteration 3 | 3 | 3 | 4 | -3 |" in text
     with pytest.raises(gg.InputError, match="query 'bus' is not in the qrels"):
         example.to_text(query="bus")
+
+
+def searches(*rows: tuple[str, int, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+
+
+def test_a_rate_names_the_unit_of_its_amounts_and_only_the_part_that_changed() -> None:
+    qrels = {"q": {"a": 3, "b": 2}}
+    explained = gg.explain(qrels, searches(("q", 1, "a"), ("q", 2, "b")), searches(("q", 1, "a")), "nCG CG")
+    ncg, cg = explained.queries["sentence"]
+    assert ncg.endswith("CG 5 → 3. new stopped before base found 1 good document (-2 of CG).")
+    assert cg.endswith("new stopped before base found 1 good document (-2).")
+    assert "Main cause: new stopped before base found 1 good document (-2 of CG)." in explained.to_text()
+
+
+def test_a_rate_that_only_its_denominator_lowers_has_this_as_its_main_cause() -> None:
+    new = searches(("q", 1, "a"), ("q", 1, "b"), ("q", 1, "x"), ("q", 1, "y"), ("q", 1, "z"))
+    text = gg.explain({"q": {"a": 3, "b": 2, "x": 0, "y": 0, "z": 0}}, searches(("q", 1, "a")), new, "SRE").to_text()
+    assert "Main cause: results 1 → 5. q lost most (-0.6)." in text
+
+
+def test_worse_comes_before_better_also_where_lower_is_better() -> None:
+    once, twice = searches(("q", 1, "a"), ("r", 1, "a")), searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "a"))
+    more = searches(("q", 1, "a"), ("r", 1, "a"), ("r", 2, "a"))
+    text = gg.explain({"q": {"a": 3}, "r": {"a": 3}}, more, twice, "SRR").to_text()
+    assert (
+        text.index("**Worse in new**")
+        < text.index("- q: SRR")
+        < text.index("**Better in new**")
+        < text.index("- r: SRR")
+    )
+    assert "**Worse in new**" not in gg.explain({"q": {"a": 3}, "r": {"a": 3}}, twice, once, "SRR").to_text()
+
+
+def test_repeats_are_named_with_their_first_iteration() -> None:
+    base = searches(("q", 1, "a"), ("q", 2, "b"))
+    new = searches(("q", 1, "a"), ("q", 2, "a"), ("q", 2, "b"), ("q", 3, "b"), ("other", 1, "a"), ("other", 2, "a"))
+    with no_notices():
+        explained = gg.explain({"q": {"a": 3, "b": 2}}, base, new, "SRR@2")
+    assert explained.repeats.drop("title").rows() == [("q", "new", "a", 1, 2), ("q", "new", "b", 2, 3)]
+    assert "new found again a (first at iteration 1). NumDup@2 0 → 1" in explained.queries["sentence"][0]
+    assert "| a | new | 1 | 2 |" in explained.to_text(query="q")
+
+
+def test_unjudged_documents_that_one_system_alone_found_are_named() -> None:
+    base, new = searches(("q", 1, "a"), ("q", 1, "u")), searches(("q", 1, "a"), ("q", 2, "u"), ("q", 2, "v"))
+    explained = gg.explain({"q": {"a": 3}}, base, new, "CG@1 CG")
+    assert explained.unjudged.drop("title").rows() == [("q", "CG@1", "base", "u", 1), ("q", "CG", "new", "v", 2)]
+    assert explained.to_text().endswith("Not in these sums: base alone found 1 unjudged document.\n")
+    assert "| v | new | 2 |" in explained.to_text(query="q")
+    assert json.loads(explained.to_text("json"))["unjudged"] == explained.unjudged.to_dicts()
+    assert "unjudged" not in gg.explain({"q": {"a": 3}}, base, base).to_text()
+
+
+def test_other_spellings_of_urls_are_noticed_and_nothing_came_after_a_document_that_was_never_found() -> None:
+    run = searches(("q", 1, "http://e.org/a/"), ("q", 2, "http://e.org/b"))
+    with pytest.warns(gg.GoodgainNotice, match="are judged under another spelling"):
+        text = gg.explain({"q": {"https://www.e.org/a": 3}}, run, run).to_text()
+    assert "base: 2 of 2 iterations found no good document while some were missing.\n" in text
+    assert "after the last good document" not in text
+
+
+def test_a_document_found_where_its_label_is_lower_is_not_named_as_good() -> None:
+    judged = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "a"], "relevance": [3, 1]})
+    with no_notices():
+        qrels = gg.read_qrels(judged, labels="iteration")
+    explained = gg.explain(qrels, searches(("q", 1, "a")), searches(("q", 1, "-"), ("q", 2, "a")))
+    assert explained.causes.select("cause", "amount").rows() == [("judged_differently", -3.0)]
+    assert "| 2 | – | ! found no good document; 1 not good |" in explained.to_text(query="q")
+
+
+def test_gaps_read_as_empty_searches_are_searches(tmp_path: Path) -> None:
+    (tmp_path / "gap.run").write_text("q 1 a 1 1 t\nq 3 b 1 1 t\n", encoding="utf-8")
+    gap = gg.read_run(tmp_path / "gap.run", gaps="empty")
+    explained = gg.explain({"q": {"a": 3, "b": 2}}, gap, searches(("q", 1, "a"), ("q", 2, "b")), "CG@2")
+    assert "At iteration 2 base got no results; new found 1 good document." in explained.queries["sentence"][0]
+    assert explained.causes.select("cause", "amount").rows() == [("earlier", 2.0)]
 
 
 def test_a_large_file_read_in_blocks_gives_the_same() -> None:

@@ -6,7 +6,7 @@ The amounts of the documents add up to the difference of a query, because CG, Nu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import polars as pl
@@ -15,9 +15,9 @@ from goodgain.counting.ledger import Counts, label_by_iteration
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.good_gain import CG, DCGG, MEASURES, NumDup, NumGood, w
+from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
 from goodgain.measures.ledger_values import final_values
-from goodgain.ranking.first_occurrences_and_flattening import count_in_query, find_first_occurrences
+from goodgain.schema import EMPTY_DOC
 
 #: Measure that is a sum over documents -> what a good document adds in the iteration that finds it.
 _WORTH = {"CG": pl.col("relevance"), "NumGood": pl.lit(1.0), "DCGG": w * pl.col("relevance")}
@@ -31,38 +31,42 @@ _RATES = {
     "nDCGG": (DCGG, "gain of all good documents"),
 }
 _DOCUMENT = ["query_id", "doc_id"]
-#: The columns of causes beside query_id.
-_CAUSE = ["measure", "counted_by", "cause"]
 
 
 class Searched(NamedTuple):
-    """What a system found.
+    """What a system found. Its iterations are 1..N in each query.
 
     Attributes:
-        documents: query_id, doc_id, iteration (1..N of the query), relevance (null: unjudged): the first occurrences.
-        numbers: query_id, iteration (1..N), number (that of the run).
+        documents: query_id, doc_id, iteration (of the first occurrence), relevance (null: unjudged).
+        repeats: query_id, doc_id, iteration, first_iteration: a row for each later occurrence.
+        numbers: query_id, iteration, number (that of the run).
         counts: threshold -> ledger and pools.
     """
 
     documents: pl.DataFrame
+    repeats: pl.DataFrame
     numbers: pl.DataFrame
     counts: dict[float, Counts]
 
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
-    """Return the first occurrences of a run with their labels, its iterations, and the counts as they are."""
-    firsts = find_first_occurrences(run.rows)
-    query_id = firsts.queries.get_column("query_id")
-    iterations = firsts.iterations.select(
-        query_id.gather(firsts.iterations.get_column("query")),
-        iteration=count_in_query(firsts.iterations.get_column("query")),
-        number="iteration",
+    """Return the documents of a run with their labels, its repeats and iterations, in judged queries, and the counts."""
+    judged = next(iter(counts.values())).pools.select("query_id")
+    given = run.rows.join(judged, on="query_id", how="semi").select(*_DOCUMENT, number="iteration")
+    numbers = given.select("query_id", "number").unique().sort("query_id", "number")
+    numbers = numbers.with_columns(iteration=pl.int_range(1, pl.len() + 1).over("query_id"))
+    results = given.filter(pl.col("doc_id") != EMPTY_DOC).join(numbers, on=["query_id", "number"])
+    results = results.sort(*_DOCUMENT, "iteration").with_columns(
+        first_iteration=pl.col("iteration").first().over(_DOCUMENT), is_first=pl.struct(_DOCUMENT).is_first_distinct()
     )
-    rows = firsts.rows.select(query_id.gather(firsts.rows.get_column("query")), "doc_id", "iteration")
-    by_iteration = qrels.labels is not None
-    relevance = label_by_iteration(rows, qrels.frame) if by_iteration else qrels.judgments.look_up(firsts)
-    iteration = iterations.get_column("iteration").gather(firsts.rows.get_column("group"))
-    return Searched(rows.with_columns(iteration, relevance.alias("relevance")), iterations, counts)
+    firsts = results.filter("is_first")
+    if qrels.labels is None:
+        labelled = firsts.join(qrels.frame.select(*_DOCUMENT, "relevance"), on=_DOCUMENT, how="left")
+    else:
+        relevance = label_by_iteration(firsts.select(*_DOCUMENT, iteration="number"), qrels.frame)
+        labelled = firsts.with_columns(relevance.alias("relevance"))
+    repeats = results.filter(~pl.col("is_first")).select(*_DOCUMENT, "iteration", "first_iteration")
+    return Searched(labelled.select(*_DOCUMENT, "iteration", "relevance"), repeats, numbers, counts)
 
 
 class Parts(NamedTuple):
@@ -78,6 +82,11 @@ class Parts(NamedTuple):
     numerator: GoodGainMeasure
     denominator: str | None = None
 
+    @property
+    def last(self) -> float:
+        """The last iteration that counts."""
+        return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
+
 
 def divide_measure(measure: object) -> Parts:
     """Return the parts of a measure.
@@ -85,8 +94,8 @@ def divide_measure(measure: object) -> Parts:
     Raises:
         MeasureError: it is neither a sum over documents nor a rate of one.
 
-    >>> divide_measure(MEASURES["SRE"](rel=1) @ 3)
-    Parts(measure=SRE(rel=1)@3, numerator=NumGood(rel=1)@3, denominator='results')
+    >>> divide_measure(CG(rel=1, cutoff=3))
+    Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
     """
     if isinstance(measure, GoodGainMeasure) and measure.NAME in _WORTH:
         return Parts(measure, measure)
@@ -109,135 +118,126 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
     Returns:
         The columns of `Explanation.documents` but title.
     """
-    good = qrels.largest.filter(pl.col("relevance") >= measure.rel).select(*_DOCUMENT, "relevance")
+    last = Parts(measure, measure).last
+    is_good = pl.col("relevance") >= measure.rel
+    counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
+    worth = pl.when(counted).then(_WORTH[str(measure.NAME)]).otherwise(0.0).cast(pl.Float64)
+    good = qrels.largest.filter(is_good).sort(_DOCUMENT).select(*_DOCUMENT, "relevance")
     for name, searched in (("base", base), ("new", new)):
-        is_good = pl.col("relevance") >= measure.rel
-        counted = is_good if measure.cutoff is None else is_good & (pl.col("iteration") <= measure.cutoff)
-        found = searched.documents.select(
-            *_DOCUMENT,
-            pl.col("iteration").alias(f"iteration_{name}"),
-            counted.fill_null(False).alias(f"counted_{name}"),
-            pl.when(counted).then(pl.col("relevance")).alias(f"gain_{name}"),
-            pl.when(counted).then(_WORTH[str(measure.NAME)]).otherwise(0.0).cast(pl.Float64).alias(f"worth_{name}"),
-        )
+        columns = {"iteration": pl.col("iteration"), "gain": pl.col("relevance"), "counted": counted, "worth": worth}
+        named = (column.alias(f"{what}_{name}") for what, column in columns.items())
         ends = searched.counts[measure.rel].pools.select("query_id", pl.col("N").alias(f"N_{name}"))
+        found = searched.documents.select(*_DOCUMENT, *named)
         good = good.join(found, on=_DOCUMENT, how="left", maintain_order="left")
         good = good.join(ends, on="query_id", how="left", maintain_order="left")
+    at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
     in_base, in_new = (pl.col(f"counted_{name}").fill_null(False) for name in ("base", "new"))
-    both = in_base & in_new
-    counted_by = pl.when(both).then(pl.lit("both")).when(in_base).then(pl.lit("base")).when(in_new).then(pl.lit("new"))
     worth_base, worth_new = (pl.col(f"worth_{name}").fill_null(0.0) for name in ("base", "new"))
-    only_base, only_new = _find_cause("base", "new", measure), _find_cause("new", "base", measure)
-    regained = pl.col("gain_base") != pl.col("gain_new")
-    moved = (
-        pl.when(pl.col("iteration_new") < pl.col("iteration_base")).then(pl.lit("earlier")).otherwise(pl.lit("later"))
-    )
-    in_both = pl.when(regained).then(pl.lit("judged_differently")).otherwise(moved)
-    return good.sort(_DOCUMENT).select(
+    by = {"both": in_base & in_new, "base": in_base, "new": in_new}
+    found_when = {
+        "same": at_base == at_new,
+        "earlier": at_new < at_base,
+        "later": at_new > at_base,
+        "found_by_base_only": at_base.is_not_null(),
+        "found_by_new_only": at_new.is_not_null(),
+    }
+    moved = in_base & in_new & (worth_base != worth_new)
+    at_other = pl.when(in_base).then(at_new).otherwise(at_base)
+    n_other = pl.when(in_base).then("N_new").otherwise("N_base")
+    one = in_base ^ in_new
+    causes = {
+        "judged_differently": moved & (pl.col("gain_base") != pl.col("gain_new")),
+        "earlier": (moved & (at_new < at_base)) | (one & in_new & (at_base > last)),
+        "later": moved | (one & in_base & (at_new > last)),
+        "never_searched": one & (n_other == 0),
+        "stopped_before": one & (n_other < pl.when(in_base).then(at_base).otherwise(at_new)),
+        "not_retrieved": one & at_other.is_null(),
+    }
+    return good.select(
         "query_id",
         pl.lit(str(measure)).alias("measure"),
         "doc_id",
         "relevance",
         "iteration_base",
         "iteration_new",
-        found=_compare_iterations(),
-        counted_by=counted_by.otherwise(pl.lit("neither")),
-        cause=pl.when(both & (worth_base == worth_new))
-        .then(None)
-        .when(both)
-        .then(in_both)
-        .when(in_base)
-        .then(only_base)
-        .when(in_new)
-        .then(only_new),
+        found=_choose(found_when, "found_by_neither"),
+        counted_by=_choose(by, "neither"),
+        cause=pl.when(moved | one).then(_choose(causes, "judged_differently")),
         amount=worth_new - worth_base,
     )
 
 
-def _find_cause(found: str, other: str, measure: GoodGainMeasure) -> pl.Expr:
-    """Return the first cause that holds in the other system for a document that only one counts."""
-    at, first = pl.col(f"iteration_{other}"), pl.col(f"iteration_{found}")
-    after = pl.lit(False) if measure.cutoff is None else at > measure.cutoff
-    return (
-        pl.when(after)
-        .then(pl.lit("later" if found == "base" else "earlier"))
-        .when(pl.col(f"N_{other}") < first)
-        .then(pl.lit("never_searched"))
-        .when(at.is_not_null())
-        .then(pl.lit("judged_differently"))
-        .otherwise(pl.lit("not_retrieved"))
-    )
-
-
-def _compare_iterations() -> pl.Expr:
-    base, new = pl.col("iteration_base"), pl.col("iteration_new")
-    return (
-        pl.when(base.is_null() & new.is_null())
-        .then(pl.lit("found_by_neither"))
-        .when(base.is_null())
-        .then(pl.lit("found_by_new_only"))
-        .when(new.is_null())
-        .then(pl.lit("found_by_base_only"))
-        .when(base == new)
-        .then(pl.lit("same"))
-        .when(new < base)
-        .then(pl.lit("earlier"))
-        .otherwise(pl.lit("later"))
-    )
+def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
+    """Return the first word whose condition holds."""
+    chosen = (pl.when(condition).then(pl.lit(word)) for word, condition in conditions.items())
+    return pl.coalesce(*chosen, pl.lit(otherwise))
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return the sum of the amounts of each group, rounded once: it does not depend on the order of rows."""
+    """Return documents, queries and amount of each group. The sum is rounded once: the order of rows does not matter."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
-    return (
-        rows.group_by(by, maintain_order=True)
-        .agg(documents=pl.len().cast(pl.Int64), amount="amount")
-        .with_columns(amount)
-    )
+    sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
+    return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
 
 
-def sum_causes(documents: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, measure, counted_by, cause, documents, amount: one row for each cause of a query."""
-    with_cause = documents.filter(pl.col("cause").is_not_null())
-    return add_up(with_cause, ["query_id", *_CAUSE]).sort("query_id", *_CAUSE)
+def tabulate_queries(
+    parts: Parts, base: Searched, new: Searched, documents: pl.DataFrame, causes: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the columns of `Explanation.queries` but sentence, for one measure.
 
-
-def tabulate_values(parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:
-    """Return query_id, base, new, and for a rate numerator and denominator of both systems."""
-    measure, sides = parts.measure, []
+    The first differing iteration is the first one in which one system alone found a good document. Where a rate counts
+    results, it can also be the first one with other numbers of results or repeats.
+    """
+    measure, is_rate = parts.measure, parts.denominator is not None
+    results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
+    asked = list(dict.fromkeys([measure, parts.numerator, results]))
+    sums = add_up(causes.filter(measure=str(measure)), ["query_id"])
+    queries = next(iter(base.counts.values())).pools.select("query_id")
     for name, searched in (("base", base), ("new", new)):
-        rel = next(iter(searched.counts)) if measure.rel not in searched.counts else measure.rel
-        pools = searched.counts[rel].pools
-        results = MEASURES["NumResults"](**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
-        asked = list(dict.fromkeys([measure, parts.numerator, results]))
+        pools = searched.counts.get(measure.rel, next(iter(searched.counts.values()))).pools
         divisors = {
+            None: pl.lit(None),
             "iterations": pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff),
             "results": pl.col(str(results)),
             "gain of all good documents": pl.col("GainPool"),
         }
-        values = final_values(asked, searched.counts).join(pools, on="query_id", maintain_order="left")
-        columns = {name: pl.col(str(measure))}
-        if parts.denominator is not None:
-            columns |= {f"numerator_{name}": pl.col(str(parts.numerator))}
-            columns |= {f"denominator_{name}": divisors[parts.denominator].cast(pl.Float64)}
-        sides.append(values.select("query_id", **columns))
-    return sides[0].join(sides[1], on="query_id", maintain_order="left")
-
-
-def find_first_difference(documents: pl.DataFrame, parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:
-    """Return query_id, first_differing_iteration; only queries that have one.
-
-    It is the first iteration in which one system alone found a good document. Where a rate counts results, it can also be
-    the first one with other numbers of results or repeats.
-    """
-    parted = documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
-    found = parted.select("query_id", at=pl.min_horizontal("iteration_base", "iteration_new"))
+        columns = {
+            name: pl.col(str(measure)),
+            f"numerator_{name}": pl.when(pl.lit(is_rate)).then(pl.col(str(parts.numerator))),
+            f"denominator_{name}": divisors[parts.denominator].cast(pl.Float64),
+        }
+        values = final_values(asked, searched.counts).join(pools, on="query_id").select("query_id", **columns)
+        queries = queries.join(values, on="query_id", how="left", maintain_order="left")
+    of_measure = documents.filter(measure=str(parts.numerator))
+    differing = of_measure.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
+    found = differing.select("query_id", at=pl.min_horizontal("iteration_base", "iteration_new"))
     if parts.denominator == "results":
-        key = ["query_id", "iteration"]
-        rows = [next(iter(one.counts.values())).ledger.select(*key, "R", "Dup") for one in (base, new)]
-        beside = rows[0].join(rows[1], on=key, how="full", coalesce=True).fill_null(0)
+        rows = [next(iter(one.counts.values())).ledger for one in (base, new)]
+        beside = rows[0].join(rows[1], on=["query_id", "iteration"], how="full", coalesce=True).fill_null(0)
         differs = (pl.col("R") != pl.col("R_right")) | (pl.col("Dup") != pl.col("Dup_right"))
         found = pl.concat([found, beside.filter(differs).select("query_id", at="iteration")])
-    if parts.measure.cutoff is not None:
-        found = found.filter(pl.col("at") <= parts.measure.cutoff)
-    return found.group_by("query_id").agg(first_differing_iteration=pl.col("at").min())
+    firsts = found.filter(pl.col("at") <= parts.last).group_by("query_id").agg(pl.col("at").min())
+    for frame in (sums, firsts):
+        queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
+    return queries.select(
+        "query_id",
+        pl.lit(str(measure)).alias("measure"),
+        "base",
+        "new",
+        difference=pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0),
+        **{f"{part}_{side}": f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")},
+        first_differing_iteration=pl.col("at").cast(pl.Int64),
+    )
+
+
+def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
+    """Return the columns of `Explanation.unjudged` but title, for one measure."""
+    unjudged = pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
+    columns = ["query_id", "measure", "system", "doc_id", "iteration"]
+    rows = pl.concat(
+        searched.documents.filter(unjudged)
+        .with_columns(measure=pl.lit(str(parts.measure)), system=pl.lit(name))
+        .select(columns)
+        for name, searched in systems.items()
+    )
+    return rows.filter(pl.len().over(_DOCUMENT) == 1).sort("query_id", "system", "iteration", "doc_id")

@@ -115,14 +115,15 @@ def _describe_ends(ours: Sequence[GoodGainMeasure], iterations: Matrix, names: S
             "favour stopping early, sums favour going on. Compare at a fixed iteration too: @i, or iterations=.",
             minor=all(m.NAME in fixed for m in ours if m.cutoff is None and m.declaration.cutoff != "none"),
         )
-    longest = np.minimum(iterations.max(axis=0), max((m.cutoff or 0 for m in ours), default=0))
-    stopped = ((iterations < longest) & (iterations > 0)).sum(axis=1)
+    cutoff = max((m.cutoff or 0 for m in ours), default=0)
+    searched_on = np.minimum(iterations.max(axis=0), cutoff)
+    stopped = ((iterations < searched_on) & (iterations > 0)).sum(axis=1)
     if stopped.any():
         early = ", ".join(
-            f"{name} in {count_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
+            f"{name} stopped in {count_queries(number)}" for name, number in zip(names, stopped, strict=True) if number
         )
         yield Note(
-            f"Some stopped before the compared iteration: {early}. Their SRE and SRR keep the value of their last iteration."
+            f"Before iteration {cutoff} {early}, while another system searched on. SRE and SRR keep their last value there."
         )
 
 

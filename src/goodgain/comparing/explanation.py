@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,23 +15,20 @@ from goodgain.comparing.causes import (
     divide_measure,
     find_causes,
     find_documents,
-    find_first_difference,
-    sum_causes,
-    tabulate_values,
+    find_unjudged,
+    tabulate_queries,
 )
 from goodgain.comparing.comparison_notes import describe_shared_queries
-from goodgain.comparing.explanation_screens import render_html, write_explanation
-from goodgain.comparing.explanation_sentences import add_sentences
-from goodgain.comparing.searches import Results, find_wasted, tabulate_iterations
+from goodgain.comparing.explanation_screens import add_sentences, render_html, write_explanation
+from goodgain.comparing.searches import find_wasted, read_results_of, tabulate_iterations
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import NoticesOfSystems, check_whole_number, notice
-from goodgain.evaluation import count_with_notices
+from goodgain.evaluation import count_with_notices, warn_of_url_variants
 from goodgain.formats import Qrels, Run
 from goodgain.formats.column_names import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import load_run
-from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import CG, NumDup
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
@@ -45,8 +42,8 @@ class Explanation:
         base, new: the names of the two systems.
         measures: the measures, by name.
         queries: query_id, measure, base, new (its values), difference, numerator_base, numerator_new, denominator_base,
-            denominator_new (of a rate, else null), first_differing_iteration (null: none), unjudged_base_only,
-            unjudged_new_only (unjudged documents that one system alone found), sentence. One row a query of the qrels.
+            denominator_new (of a rate, else null), first_differing_iteration (null: none), sentence. One row a query of the
+            qrels.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
@@ -57,16 +54,19 @@ class Explanation:
             missing). Without results query_text, failed and repeated queries are null, and empty counts failed ones too.
         wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it). Only queries
             that have a good document.
+        unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
+            up to the cutoff of the measure.
+        repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
 
     The amounts of a query and measure add up to its difference: `math.fsum` gives the same float. A rate has the causes of
     its numerator, under the name of that measure. With whole labels the difference of CG and NumGood is new - base to the
     last digit. Else (DCGG, labels such as 2.2) each amount is rounded once, and the two agree up to that rounding.
 
-    The cause is the first one that holds in the system that does not count the document. `later` or `earlier`: new, or base,
-    found it after the cutoff. `never_searched`: it stopped before the iteration in which the other found the document.
-    `judged_differently`: it found the document in an iteration with a lower label (labels by iteration).
-    `not_retrieved`: it searched on, and never found the document. Documents that both count differ where the iteration
-    has a weight (DCGG: `earlier`, `later`).
+    One system counts a document, the other does not. The first cause that fits the other system holds. `later` or
+    `earlier`: new, or base, found it after the cutoff. `never_searched`: it has no search for the query. `stopped_before`:
+    it stopped before the iteration in which the first system found the document. `judged_differently`: it found the
+    document in an iteration with a lower label (labels by iteration). `not_retrieved`: it searched on, and never found the
+    document. Documents that both count differ where the iteration has a weight (DCGG: `earlier`, `later`).
     """
 
     base: str
@@ -77,6 +77,8 @@ class Explanation:
     documents: pl.DataFrame
     iterations: pl.DataFrame
     wasted: pl.DataFrame
+    unjudged: pl.DataFrame
+    repeats: pl.DataFrame
     parts: Mapping[str, Parts]
     top: int = 5
 
@@ -135,16 +137,18 @@ def explain(
     >>> old = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
     >>> new = pl.DataFrame({"query_id": "q", "iteration": [1], "doc_id": ["a"]})
     >>> explain(qrels, old, new).causes.rows()
-    [('q', 'CG', 'base', 'never_searched', 1, -2.0)]
+    [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
     """
     judged = load_qrels(qrels, columns=columns)
     runs = [load_run(run, columns=columns) for run in (base, new)]
     for run in runs:
         check_columns_used(columns or {}, run, judged)
-    names = [_find_name(run) or "" for run in runs]
-    if "" in names or names[0] == names[1]:
-        names = ["base", "new"]
-    return explain_runs(judged, dict(zip(names, runs, strict=True)), measures, results=results, top=top, rel=rel)
+    names = []
+    for run in runs:
+        tags = run.rows.get_column("tag").unique().drop_nulls().to_list() if "tag" in run.rows.columns else []
+        names.append(run.name or (tags[0] if len(tags) == 1 else ""))
+    known = names if all(names) and names[0] != names[1] else ["base", "new"]
+    return explain_runs(judged, dict(zip(known, runs, strict=True)), measures, results=results, top=top, rel=rel)
 
 
 def explain_runs(
@@ -162,91 +166,47 @@ def explain_runs(
     asked = [one.measure for one in parts.values()]
     warn_of_labels(qrels.frame, asked, rel=rel)
     rels = find_thresholds([*asked, *(one.numerator for one in parts.values())])
-    opened = None if results is None else Results(results)
+    opened = read_results_of([*runs], results)
     systems: dict[str, Searched] = {}
     with NoticesOfSystems() as notices:
         for name, run in runs.items():
             with notices.of(name):
                 whole = read_whole(run)
                 systems[name] = find_documents(qrels, whole, count_with_notices(qrels, whole, rels))
+                warn_of_url_variants(qrels, run)
     shared = {name: measure_coverage(searched.counts).queries for name, searched in systems.items()}
     if few := describe_shared_queries(shared):
         notice(few)
-    base, new = systems
+    names, (base, new) = [*systems], systems.values()
+    sums = dict.fromkeys(one.numerator for one in parts.values())
+    found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
+    documents = pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=rels[0])).clear()
+    causes = add_up(documents.filter(pl.col("cause").is_not_null()), ["query_id", "measure", "counted_by", "cause"])
+    unjudged = pl.concat(find_unjudged(one, systems) for one in parts.values())
+    repeats = pl.concat(
+        one.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
+        for name, one in systems.items()
+    ).sort("query_id", "system", "iteration", "doc_id")
     rel_shown = asked[0].rel if asked[0].rel in rels else rels[0]
     iterations = tabulate_iterations(systems, rel_shown, opened)
-    pools = systems[base].counts[rel_shown].pools
-    documents = _find_documents_of(qrels, systems, parts.values())
-    no_titles = documents.select("query_id", "doc_id", title=pl.lit(None, pl.String)).clear()
-    titles = no_titles if opened is None else opened.titles
-    documents = documents.join(titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    causes = sum_causes(documents)
+    with_good = base.counts[rel_shown].pools.filter(pl.col("GoodPool") > 0).get_column("query_id")
+    named = (
+        frame.join(opened.titles, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        for frame in (documents, unjudged, repeats)
+    )
+    documents, unjudged, repeats = named
     explained = Explanation(
-        base=base,
-        new=new,
+        base=names[0],
+        new=names[1],
         measures=tuple(parts),
-        queries=pl.concat(_tabulate_queries(one, systems, documents, causes) for one in parts.values()),
-        causes=causes,
+        queries=pl.concat(tabulate_queries(one, base, new, documents, causes) for one in parts.values()),
+        causes=causes.drop("queries"),
         documents=documents,
         iterations=iterations,
-        wasted=find_wasted(iterations, pools.filter(pl.col("GoodPool") > 0).get_column("query_id")),
+        wasted=find_wasted(iterations, with_good),
+        unjudged=unjudged,
+        repeats=repeats,
         parts=parts,
         top=top,
     )
     return replace(explained, queries=add_sentences(explained))
-
-
-def _find_documents_of(qrels: Qrels, systems: Mapping[str, Searched], parts: Iterable[Parts]) -> pl.DataFrame:
-    """Return the good documents for each sum; a rate of repeats has none."""
-    sums = dict.fromkeys(one.numerator for one in parts)
-    base, new = systems.values()
-    found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
-    return pl.concat(found) if found else find_causes(qrels, base, new, CG(rel=next(iter(base.counts)))).clear()
-
-
-def _tabulate_queries(
-    parts: Parts, systems: Mapping[str, Searched], documents: pl.DataFrame, causes: pl.DataFrame
-) -> pl.DataFrame:
-    """Return the columns of `Explanation.queries` but sentence, for one measure."""
-    measure, (base, new) = parts.measure, systems.values()
-    values = tabulate_values(parts, base, new)
-    sums = add_up(causes.filter(measure=str(measure)), ["query_id"]).select("query_id", "amount")
-    firsts = find_first_difference(documents.filter(measure=str(parts.numerator)), parts, base, new)
-    for found in (sums, firsts, _count_unjudged(base, new, measure)):
-        values = values.join(found, on="query_id", how="left", maintain_order="left")
-    difference = pl.col("amount").fill_null(0.0) if parts.denominator is None else pl.col("new") - pl.col("base")
-    unknown = pl.lit(None, pl.Float64)
-    sides = [f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")]
-    return values.select(
-        "query_id",
-        pl.lit(str(measure)).alias("measure"),
-        "base",
-        "new",
-        difference.alias("difference"),
-        *(pl.col(side) if side in values.columns else unknown.alias(side) for side in sides),
-        pl.col("first_differing_iteration").cast(pl.Int64),
-        *(pl.col(f"unjudged_{side}_only").fill_null(0).cast(pl.Int64) for side in ("base", "new")),
-    )
-
-
-def _count_unjudged(base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return for each query the unjudged documents that one system alone found up to the cutoff."""
-    unjudged: list[pl.DataFrame] = []
-    for searched in (base, new):
-        is_counted = pl.col("relevance").is_null()
-        if measure.cutoff is not None:
-            is_counted &= pl.col("iteration") <= measure.cutoff
-        unjudged.append(searched.documents.filter(is_counted).select("query_id", "doc_id"))
-    counted = []
-    for name, mine, other in (("base", unjudged[0], unjudged[1]), ("new", unjudged[1], unjudged[0])):
-        alone = mine.join(other, on=["query_id", "doc_id"], how="anti")
-        counted.append(alone.group_by("query_id").len(f"unjudged_{name}_only"))
-    return counted[0].join(counted[1], on="query_id", how="full", coalesce=True)
-
-
-def _find_name(run: Run) -> str | None:
-    """Return the name of a system: that of its file, else the one tag of its rows."""
-    if run.name is not None or "tag" not in run.rows.columns:
-        return run.name
-    tags = run.rows.get_column("tag").unique().drop_nulls().to_list()
-    return str(tags[0]) if len(tags) == 1 else None

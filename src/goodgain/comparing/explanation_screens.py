@@ -1,4 +1,4 @@
-"""Writes an explanation: the first screen and one query side by side, as Markdown, JSON, HTML and for a terminal."""
+"""Writes an explanation: a sentence for each query, the first screen, and one query with both systems side by side."""
 
 from __future__ import annotations
 
@@ -6,104 +6,226 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from goodgain.comparing.causes import Parts
-from goodgain.comparing.explanation_sentences import (
-    QueryRows,
-    describe_cause,
-    describe_change,
-    describe_outcome,
-    describe_values,
-    describe_whole,
-    find_most_changed,
-    name_documents,
-    shorten,
-    show,
-    show_signed,
-    summarise,
-    total_causes,
-)
+from goodgain.comparing.causes import Parts, add_up
 from goodgain.comparing.rendering import build_rich_table, escape_markdown, write_grid
-from goodgain.comparing.table_cells import Cell, Grid
+from goodgain.comparing.table_cells import Cell, Grid, count_queries
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError
 from goodgain.files.escaping import HtmlCell, escape_controls, escape_html, write_table
+from goodgain.measures.good_gain import NumDup
 
 if TYPE_CHECKING:
     from goodgain.comparing.explanation import Explanation
 
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
-_FRAMES = ("queries", "causes", "documents", "iterations", "wasted")
+_FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats")
+
+#: Cause -> what the system that does not count `{n}` did, where `{one}` does.
+_HAPPENED = {
+    "not_retrieved": "{other} never retrieved {n}",
+    "never_searched": "{other} never searched where {one} found {n}",
+    "stopped_before": "{other} stopped before {one} found {n}",
+    "later": "{other} found {n} only after iteration {at}",
+    "earlier": "{other} found {n} only after iteration {at}",
+    "judged_differently": "{other} found {n} where the label is lower",
+}
+#: The same where both systems count it.
+_HAPPENED_IN_BOTH = {
+    "later": "{new} found {n} later",
+    "earlier": "{new} found {n} earlier",
+    "judged_differently": "both found {n}, with different labels",
+}
+#: How many documents a line names, and how many characters of a text it has.
+_NAMED, _LONGEST = 3, 70
 
 
-class Lines(NamedTuple):
-    """Sentences below a title, each with its level: 0 a paragraph, 1 an item, 2 an item of the one above."""
+class Line(NamedTuple):
+    """A text with its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of the one above."""
 
-    title: str
-    lines: list[tuple[int, str]]
-
-
-Part = Grid | Lines
+    text: str
+    level: int = 0
 
 
-def build_first_screen(of: Explanation) -> Iterator[Part]:
+class Account:
+    """What two systems did, in words; it has the rows of an explanation by query."""
+
+    def __init__(self, of: Explanation) -> None:
+        self.of = of
+        self.names = (of.base, of.new)
+        self.iterations = _group(of.iterations, "system")
+        self.repeats = _group(of.repeats, "system")
+        self.causes = _group(of.causes, "measure")
+
+    def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
+        """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
+        at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
+        if at is not None and row["difference"]:
+            sides = [self._describe_search(query_id, name, at) for name in self.names]
+            yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
+        for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
+            rows = [one for one in self.repeats.get((query_id, name), []) if one["iteration"] <= parts.last]
+            back = [f"{_name(one)} (first at iteration {one['first_iteration']})" for one in rows]
+            if back:
+                yield f"{name} found again {_list(back)}"
+        if parts.denominator is not None and row["difference"]:
+            sums = {str(parts.numerator): "numerator", parts.denominator: "denominator"}
+            ends = {name: (row[f"{part}_base"], row[f"{part}_new"]) for name, part in sums.items()}
+            yield ", ".join(f"{name} {show(a)} → {show(b)}" for name, (a, b) in ends.items() if a != b)
+        causes = self.causes.get((query_id, str(parts.numerator)), [])
+        for cause in sorted(causes, key=lambda cause: cause["amount"], reverse=row["difference"] > 0):
+            names = _count(cause["documents"], "good document")
+            if named:
+                keys = {key: cause[key] for key in ("query_id", "measure", "counted_by", "cause")}
+                names = _name_documents(self.of.documents.filter(**keys))
+            yield f"{self.describe_cause(parts, cause, names)} ({_show_amount(parts, cause['amount'])})"
+        words = {"failed": "failed", "empty": "returned nothing", "repeated_queries": "repeated a search string"}
+        for name in self.names if named else ():
+            rows = self.iterations.get((query_id, name), [])
+            totals = {said: sum(row[column] or 0 for row in rows) for column, said in words.items()}
+            if said := ", ".join(f"{total} {what}" for what, total in totals.items() if total):
+                yield f"{name}, {_count(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
+
+    def _describe_search(self, query_id: str, name: str, at: int) -> str:
+        iterations = self.iterations.get((query_id, name), [])
+        if len(iterations) < at:
+            last = _count(len(iterations), "iteration")
+            return f"{name} had stopped after {last}" if iterations else f"{name} never searched"
+        row = iterations[at - 1]
+        if not row["query_text"]:
+            return f"{name} {_describe_outcome(row)}"
+        repeated = "repeated its search" if row["is_repeated_query"] else "searched"
+        return f"{name} {repeated} “{shorten(row['query_text'])}” and {_describe_outcome(row)}"
+
+    def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
+        """Return what happened to documents, which have these names in the sentence."""
+        happened = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else _HAPPENED
+        one, other = (self.of.new, self.of.base) if row["counted_by"] == "new" else (self.of.base, self.of.new)
+        return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
+
+
+def add_sentences(of: Explanation) -> pl.DataFrame:
+    """Return the queries of an explanation with the column sentence; null where the two systems are equal."""
+    account = Account(of)
+    sentences = [
+        " ".join(f"{line}." for line in account.describe_change(row)) or None
+        for row in of.queries.iter_rows(named=True)
+    ]
+    return of.queries.with_columns(sentence=pl.Series(sentences, dtype=pl.String))
+
+
+def build_screen(of: Explanation, query: str | None = None) -> Iterator[Grid | Line]:
+    """Yield the first screen, or with a query both systems side by side."""
+    return _build_first_screen(of) if query is None else _build_side_by_side(take_query(of, query))
+
+
+def _build_first_screen(of: Explanation) -> Iterator[Grid | Line]:
     """Yield for each measure a sentence, the table of causes and the queries that changed most; then wasted searches."""
-    rows = QueryRows(of)
-    for measure in of.measures:
+    account = Account(of)
+    for measure, parts in of.parts.items():
         queries = of.queries.filter(measure=measure)
-        yield Lines("", [(0, summarise(of, rows, measure, queries))])
-        if of.parts[measure].denominator is not None:
-            yield _build_rate_grid(of, measure, queries)
-        grid = _build_causes_grid(of, of.parts[measure], queries.height)
-        if grid.rows:
-            yield grid
-        for word, changed in zip(("Lower", "Higher"), find_most_changed(queries, of.top), strict=True):
-            lines = []
-            for row in changed.iter_rows(named=True):
+        gain = pl.col("difference") * (1 if parts.measure.declaration.better == "up" else -1)
+        worse = queries.filter(gain < 0).sort(gain, maintain_order=True)
+        better = queries.filter(gain > 0).sort(-gain, maintain_order=True)
+        with_cause = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
+        causes = add_up(with_cause, ["counted_by", "cause"]).sort("amount", maintain_order=True)
+        if not worse.height and not better.height:
+            yield Line(f"{measure}: {of.base} and {of.new} are equal in {count_queries(queries.height)}.")
+        else:
+            yield Line(_summarise(account, parts, queries, worse, better, causes))
+        if parts.denominator is not None and worse.height + better.height:
+            rows = []
+            for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
+                before, after = _sum_sides(queries, f"{part}_")
+                rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+")])
+            yield _build_grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
+        if causes.height:
+            rows = [
+                [
+                    account.describe_cause(parts, row, "them"),
+                    *(f"{row[name]:,}" for name in ("documents", "queries")),
+                    *(show(row["amount"] / number, "+") for number in (1, queries.height)),
+                ]
+                for row in causes.iter_rows(named=True)
+            ]
+            total = math.fsum(causes.get_column("amount"))
+            rows.append([f"{of.new} minus {of.base}", "", "", show(total, "+"), show(total / queries.height, "+")])
+            header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
+            yield _build_grid(f"Causes of the difference in {parts.numerator}", header, 1, rows)
+        for title, changed in ((f"Worse in {of.new}", worse), (f"Better in {of.new}", better)):
+            shown = changed.head(of.top)
+            yield from [Line(title, -1)] * bool(shown.height)
+            for row in shown.iter_rows(named=True):
                 at = row["first_differing_iteration"]
-                lines.append((1, describe_values(row) + (f"; they part at iteration {at}" if at is not None else "")))
-                lines += [(2, line) for line in describe_change(of, rows, row, named=True)]
-            if lines:
-                yield Lines(f"{word} in {of.new}", lines)
-    yield Lines("", [(0, line) for line in describe_whole(of)])
+                first = "" if at is None else f"; they first differ at iteration {at}"
+                yield Line(_describe_values(row) + first, 1)
+                yield from (Line(said, 2) for said in account.describe_change(row, named=True))
+    yield from map(Line, _describe_whole(of))
 
 
-def _build_causes_grid(of: Explanation, parts: Parts, queries: int) -> Grid:
-    """Return the causes with their amounts in total and a query; the last row is the difference."""
-    measure = str(parts.numerator)
-    causes = total_causes(of, measure)
-    header = ["cause", "good documents", "queries", measure, "per query"]
-    rows = [
-        (describe_cause(of, parts, counted_by, cause, "them"), f"{documents:,}", f"{number:,}", amount)
-        for counted_by, cause, documents, amount, number in causes.iter_rows()
+def _summarise(
+    account: Account,
+    parts: Parts,
+    queries: pl.DataFrame,
+    worse: pl.DataFrame,
+    better: pl.DataFrame,
+    causes: pl.DataFrame,
+) -> str:
+    """Return the sentence that says most: queries worse and better, the main cause, and the query that changed most."""
+    of, number = account.of, queries.height
+    total = math.fsum(queries.get_column("difference"))
+    before, after = (value / number for value in _sum_sides(queries, ""))
+    said = [
+        f"{parts.measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(number)} and better in "
+        f"{better.height:,}; mean {show(before)} → {show(after)} ({show(total / number, '+')})."
     ]
-    if rows:
-        rows.append((f"{of.new} minus {of.base}", "", "", math.fsum(causes.get_column("amount"))))
-    cells = [
-        [*map(Cell, words), Cell(show_signed(amount)), Cell(show_signed(amount / queries))] for *words, amount in rows
-    ]
-    return Grid(f"Causes of the difference in {measure}", header, 1, cells)
+    same_way = causes.filter(pl.col("amount") * (total or -1) > 0).sort(pl.col("amount").abs(), maintain_order=True)
+    if parts.denominator and math.fsum(causes.get_column("amount")) * total <= 0:
+        before, after = _sum_sides(queries, "denominator_")
+        if before != after and parts.numerator.NAME != NumDup.NAME:
+            said.append(f"Main cause: {parts.denominator} {show(before)} → {show(after)}.")
+    elif same_way.height:
+        main = same_way.row(-1, named=True)
+        cause = account.describe_cause(parts, main, _count(main["documents"], "good document"))
+        said.append(f"Main cause: {cause} ({_show_amount(parts, main['amount'])}).")
+    row = (worse if worse.height else better).row(0, named=True)
+    did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
+    why = ". ".join(islice(account.describe_change(row), 2))
+    return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
 
 
-def _build_rate_grid(of: Explanation, measure: str, queries: pl.DataFrame) -> Grid:
-    """Return the sums of numerator and denominator over all queries."""
-    parts, rows = of.parts[measure], []
-    for part, name in (("numerator", str(parts.numerator)), ("denominator", str(parts.denominator))):
-        base, new = (math.fsum(queries.get_column(f"{part}_{side}")) for side in ("base", "new"))
-        rows.append([Cell(f"{part}: {name}"), Cell(show(base)), Cell(show(new)), Cell(show_signed(new - base))])
-    return Grid(f"Sums over queries, {measure}", ["part", of.base, of.new, "difference"], 1, rows)
+def _sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
+    return [math.fsum(queries.get_column(f"{part}{side}")) for side in ("base", "new")]
+
+
+def _describe_whole(of: Explanation) -> Iterator[str]:
+    """Yield sentences on wasted and repeated searches, and on unjudged documents, over all queries."""
+    for name in (of.base, of.new):
+        rows = of.iterations.filter(system=name)
+        wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name)
+        iterations = _count(rows.height, "iteration")
+        totals = {
+            f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
+            f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
+            f"{rows['searches'].sum():,} searches repeated a search string": rows.get_column("repeated_queries"),
+        }
+        said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
+        if said or not rows.height:
+            yield f"{name}: {' '.join(said) or 'never searched.'}"
+    unjudged = of.unjudged.filter(measure=of.measures[0])
+    alone = {name: unjudged.filter(system=name).height for name in (of.base, of.new)}
+    if unjudged.height:
+        said = [f"{name} alone found {_count(number, 'unjudged document')}" for name, number in alone.items() if number]
+        yield f"Not in these sums: {', '.join(said)}."
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
-    """Return the rows of an explanation about one query.
-
-    Raises:
-        InputError: the qrels lack the query.
-    """
+    """Return the rows of an explanation about one query, or raise `InputError`."""
     taken = {name: getattr(of, name).filter(query_id=query_id) for name in _FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
@@ -111,57 +233,70 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
     return replace(of, **taken)
 
 
-def build_side_by_side(of: Explanation, query_id: str) -> Iterator[Part]:
-    """Yield one query: its values, both agents iteration by iteration, and its good documents."""
-    of = take_query(of, query_id)
-    sides = (("base", of.base), ("new", of.new))
-    said = (f"{describe_values(row)}. {row['sentence'] or ''}".strip() for row in of.queries.iter_rows(named=True))
-    yield Lines("", [(0, one) for one in said])
-    for number, (measure, parts) in enumerate({str(one.numerator): one for one in of.parts.values()}.items()):
-        documents = of.documents.filter(measure=measure)
-        if number == 0:
-            yield _build_iterations_grid(of, query_id, sides, documents)
-            if of.iterations.get_column("brought_nothing_good").any():
-                yield Lines("", [(0, "! the iteration brought nothing good while good documents were missing")])
-        header = ["good document", "cause", "label", *(f"{name} found it at" for _, name in sides), "adds"]
-        cells = [
+def _build_side_by_side(of: Explanation) -> Iterator[Grid | Line]:
+    """Yield the one query of an explanation: its values, both systems iteration by iteration, and their documents."""
+    for row in of.queries.iter_rows(named=True):
+        yield Line(f"{_describe_values(row)}. {row['sentence'] or ''}".strip())
+    yield _build_iterations_grid(of)
+    if of.iterations.get_column("brought_nothing_good").any():
+        yield Line("! the iteration found no good document while some were missing")
+    for measure, parts in {str(one.numerator): one for one in of.parts.values()}.items():
+        rows = [
             [
-                shorten(row["title"] or row["doc_id"]),
-                "" if row["cause"] is None else describe_cause(of, parts, row["counted_by"], row["cause"], "it"),
+                _name(row),
+                "" if row["cause"] is None else Account(of).describe_cause(parts, row, "it"),
                 *(show(row[column]) for column in ("relevance", "iteration_base", "iteration_new")),
-                show_signed(row["amount"]),
+                show(row["amount"], "+"),
             ]
-            for row in documents.iter_rows(named=True)
+            for row in of.documents.filter(measure=measure).iter_rows(named=True)
         ]
-        yield Grid(f"Good documents, {measure}", header, 2, [[*map(Cell, row)] for row in cells])
+        header = ["good document", "cause", "label", *(f"{name} found it at" for name in (of.base, of.new)), "adds"]
+        if rows:
+            yield _build_grid(f"Good documents, {measure}", header, 2, rows)
+    unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
+    rows = [[_name(row), row["system"], show(row["iteration"])] for row in unjudged]
+    if rows:
+        yield _build_grid(
+            "Unjudged documents that one system alone found", ["document", "found by", "at iteration"], 2, rows
+        )
+    if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
+        rows = [
+            [_name(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
+            for row in of.repeats.iter_rows(named=True)
+        ]
+        yield _build_grid(
+            "Repeated results", ["document", "found by", "first at iteration", "again at iteration"], 2, rows
+        )
 
 
-def _build_iterations_grid(
-    of: Explanation, query_id: str, sides: Iterable[tuple[str, str]], documents: pl.DataFrame
-) -> Grid:
-    columns: list[list[str]] = []
-    header = ["iteration"]
-    for side, name in sides:
-        searched = of.iterations.filter(system=name).to_dicts()
-        texts = [f"{row['query_text'] or ''}{' (repeated)' * bool(row['is_repeated_query'])}" for row in searched]
-        found = [documents.filter(pl.col(f"iteration_{side}") == row["iteration"]) for row in searched]
-        brought = [_describe_row(row, good) for row, good in zip(searched, found, strict=True)]
-        if any(texts):
-            header.append(f"{name} searched")
-            columns.append(texts)
-        header.append(f"{name} found")
-        columns.append(brought)
-    last = max(map(len, columns), default=0)
-    cells = [[str(k + 1), *(column[k] if k < len(column) else "–" for column in columns)] for k in range(last)]
-    return Grid(f"Query {query_id}", header, len(header), [[*map(Cell, row)] for row in cells])
-
-
-def _describe_row(row: Mapping[str, Any], good: pl.DataFrame) -> str:
+def _build_iterations_grid(of: Explanation) -> Grid:
+    header, columns = ["iteration"], []
     words = {"new_other": "not good", "repeated": "repeated", "unjudged": "unjudged"}
-    others = ", ".join(f"{row[name]:,} {said}" for name, said in words.items() if row[name])
-    head = name_documents(good) if row["new_good"] and good.height else describe_outcome(row)
-    mark = "! " if row["brought_nothing_good"] else ""
-    return f"{mark}{head}" + (f"; {others}" if others else "")
+    documents = of.documents.filter(pl.col("measure") == pl.col("measure").first())
+    for side, name in (("base", of.base), ("new", of.new)):
+        searched, found = of.iterations.filter(system=name).to_dicts(), []
+        if any(row["query_text"] for row in searched):
+            header.append(f"{name} searched")
+            columns.append(
+                [f"{row['query_text'] or ''}{' (repeated)' * bool(row['is_repeated_query'])}" for row in searched]
+            )
+        for row in searched:
+            good = documents.filter(pl.col(f"iteration_{side}") == row["iteration"])
+            head = _name_documents(good) if 0 < good.height == row["new_good"] else _describe_outcome(row)
+            others = (f"; {row[what]:,} {said}" for what, said in words.items() if row[what])
+            found.append("! " * row["brought_nothing_good"] + head + "".join(others))
+        header.append(f"{name} found")
+        columns.append(found or ["never searched"])
+    rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue="–"), 1)]
+    return _build_grid(f"Query {of.queries.item(0, 'query_id')}", header, len(header), rows)
+
+
+def _build_grid(title: str, header: list[str], words: int, rows: Iterable[Iterable[str]]) -> Grid:
+    return Grid(title, header, words, [[*map(Cell, row)] for row in rows])
+
+
+#: Level of a line -> how Markdown writes it.
+_MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
 
 
 def write_explanation(of: Explanation, form: str, query: str | None) -> str:
@@ -172,34 +307,27 @@ def write_explanation(of: Explanation, form: str, query: str | None) -> str:
         shown = of if query is None else take_query(of, query)
         frames = {name: getattr(shown, name).to_dicts() for name in _FRAMES}
         content = {"base": of.base, "new": of.new, "measures": of.measures, **frames}
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-    return "\n\n".join(map(_write_markdown, build_parts(of, query))) + "\n"
-
-
-def build_parts(of: Explanation, query: str | None) -> Iterator[Part]:
-    """Yield the first screen, or with a query both agents side by side."""
-    return build_first_screen(of) if query is None else build_side_by_side(of, query)
-
-
-def _write_markdown(part: Part) -> str:
-    title = f"**{escape_markdown(part.title)}**\n\n" if part.title else ""
-    if isinstance(part, Grid):
-        return title + write_grid(part, "markdown").rstrip("\n")
-    marks = ("", "- ", "  - ")
-    lines = [marks[level] + escape_markdown(text) for level, text in part.lines]
-    return title + ("\n" if any(level for level, _ in part.lines) else "\n\n").join(lines)
+        return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
+    written = []
+    for part in build_screen(of, query):
+        if isinstance(part, Grid):
+            title = _MARKDOWN[-1].format(escape_markdown(part.title))
+            written.append(f"{title}\n{write_grid(part, 'markdown').rstrip()}")
+        else:
+            written.append(_MARKDOWN[part.level].format(escape_markdown(part.text)))
+    return "".join(written).lstrip("\n") + "\n"
 
 
 def render_html(of: Explanation) -> str:
     """Return the first screen as HTML, with every text escaped."""
     shown = []
-    for part in build_first_screen(of):
+    for part in build_screen(of):
         if isinstance(part, Grid):
             cells = [[HtmlCell(cell.text) for cell in row] for row in part.rows]
             shown.append(write_table(part.title, part.header, cells, words=part.words))
         else:
-            shown += [f"<p><b>{escape_html(part.title)}</b></p>"] if part.title else []
-            shown += [f'<div style="margin-left:{level}em">{escape_html(text)}</div>' for level, text in part.lines]
+            text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
+            shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')
     return "".join(shown)
 
 
@@ -208,12 +336,70 @@ def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
-    for part in build_parts(of, query):
+    for k, part in enumerate(build_screen(of, query)):
         if isinstance(part, Grid):
-            yield build_rich_table(part)
-            continue
-        if part.title:
-            yield Text(escape_controls(part.title), style="bold")
-        for level, text in part.lines:
-            yield Padding(Text(escape_controls(text)), (0, 0, 0, 2 * level))
-        yield Text("")
+            yield Padding(build_rich_table(part), (1, 0, 0, 0))
+        else:
+            text = Text(escape_controls(part.text), style="bold" if part.level < 0 else "")
+            yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)))
+
+
+def _describe_outcome(row: Mapping[str, Any]) -> str:
+    """Return what an iteration brought, in a few words."""
+    others = row["new_other"] + row["unjudged"]
+    if row["new_good"]:
+        return f"found {_count(row['new_good'], 'good document')}"
+    if not others and not row["repeated"]:
+        return "got an error" if row["failed"] else "got no results"
+    return "found no good document" if others else "got only results that it had"
+
+
+def _describe_values(row: Mapping[str, Any]) -> str:
+    change = f"{show(row['base'])} → {show(row['new'])} ({show(row['difference'], '+')})"
+    return f"{row['query_id']}: {row['measure']} {change}"
+
+
+def _name_documents(documents: pl.DataFrame) -> str:
+    """Return the documents by title or id, those with the largest labels first, each with its label."""
+    rows = documents.sort("relevance", descending=True, maintain_order=True).iter_rows(named=True)
+    return _list([f"{_name(row)} ({show(row['relevance'])})" for row in rows])
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return shorten(row["title"] or row["doc_id"])
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _group(frame: pl.DataFrame, key: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Return (query, key) -> its rows: a filter for each of many queries takes long."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in frame.to_dicts():
+        groups.setdefault((row["query_id"], row[key]), []).append(row)
+    return groups
+
+
+def shorten(text: str) -> str:
+    """Return a text of a log in one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def show(value: float | None, sign: str = "") -> str:
+    """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
+    if value is None:
+        return "–"
+    shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
+    return "0" if shown in ("-0", "+0") else shown
+
+
+def _show_amount(parts: Parts, amount: float) -> str:
+    """Return an amount; for a rate with its unit, the numerator."""
+    return show(amount, "+") + (f" of {parts.numerator}" if parts.denominator is not None else "")

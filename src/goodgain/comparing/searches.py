@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -15,54 +15,42 @@ from goodgain.files.table_reading import read_frame
 from goodgain.traces.output.results_to_run import list_searches, name_results
 
 _KEY = ["query_id", "iteration"]
+#: What only results know of an iteration.
+_FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed", "repeated_queries"), pl.Int64)}
 
 
-class Results:
-    """The results of two systems, opened; `sources` has one frame of both, or one for each."""
+class Results(NamedTuple):
+    """The results of two systems.
 
-    def __init__(self, results: Any) -> None:
-        given = results if isinstance(results, (list, tuple)) else [results]
-        if len(given) not in (1, 2):
-            raise InputError(f"results=: {len(given)} files were given. Give one of both systems, or one for each.")
-        opened = (open_results(one) for one in given)
-        self.sources = [read_frame(getattr(one, "frame", one), "the results") for one in opened]
-        named = pl.concat(name_results(one).select("query_id", "name", "title", "url") for one in self.sources)
-        title = pl.coalesce("title", "url").drop_nulls().first()
-        self.titles = named.group_by("query_id", doc_id="name").agg(title=title)
+    Attributes:
+        searches: system -> what `list_searches` returns; empty without results.
+        titles: query_id, doc_id, title (else the URL).
+    """
 
-    def describe_searches(self, name: str, position: int, numbers: pl.DataFrame) -> pl.DataFrame:
-        """Return the searches of a system: query_id, iteration (1..N), query_text, failed, empty, is_repeated_query, searches.
+    searches: dict[str, pl.DataFrame]
+    titles: pl.DataFrame
 
-        Args:
-            name: the system.
-            position: 0 for the first system, 1 for the second.
-            numbers: the iterations of the run, as in `Searched`.
-        """
-        are_apart = len(self.sources) == 2
-        source = self.sources[position if are_apart else 0]
+
+def read_results_of(names: Sequence[str], results: Any) -> Results:
+    """Return the results of two systems: one frame or file of both, or one for each; None has no searches and titles."""
+    if results is None:
+        return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title"), pl.String)))
+    given = results if isinstance(results, (list, tuple)) else [results]
+    if len(given) not in (1, 2):
+        raise InputError(f"results=: {len(given)} files were given. Give one of both systems, or one for each.")
+    opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
+    searches = {}
+    for name, source in zip(names, opened * (2 // len(opened)), strict=True):
         known = source.get_column("system").to_list() if "system" in source.columns else []
-        if name not in known and not are_apart:
-            names = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
+        if name not in known and len(opened) == 1:
+            others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
-                f"the results hold no system {name!r}, only {names}. Name the runs as the results do, or give results= for each."
+                f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give results= for each."
             )
-        searches = list_searches(source, system=name if name in known else None)
-        failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
-        asked = normalise_queries(searches.get_column("search_query")).alias("asked")
-        repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked").is_first_distinct()
-        searches = searches.with_columns(asked).with_columns(repeated=repeated, failed=failed)
-        described = searches.group_by(_KEY, maintain_order=True)
-        rows = described.agg(
-            query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
-            failed=pl.when(pl.col("failed").count() > 0).then(pl.col("failed").sum()),
-            empty=((pl.col("results") == 0) & ~pl.col("failed").fill_null(False)).sum(),
-            repeated_queries=pl.col("repeated").sum(),
-            searches=pl.len(),
-        )
-        found = numbers.join(rows, left_on=["query_id", "number"], right_on=_KEY, how="inner")
-        if numbers.height and not found.height:
-            notice(f"{name}: the results share no query with its run. Give the results that the run was made of.")
-        return found.drop("number")
+        searches[name] = list_searches(source, system=name if name in known else None)
+    named = pl.concat(name_results(one).select("query_id", "title", "url", doc_id="name") for one in opened)
+    titles = named.group_by("query_id", "doc_id").agg(title=pl.coalesce("title", "url").drop_nulls().first())
+    return Results(searches, titles)
 
 
 def normalise_queries(texts: pl.Series) -> pl.Series:
@@ -75,33 +63,52 @@ def normalise_queries(texts: pl.Series) -> pl.Series:
     return bare.replace("", None)
 
 
-def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results | None) -> pl.DataFrame:
+def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, iteration (1..N) and what only results know of it, and how many searches were empty."""
+    failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
+    asked = normalise_queries(searches.get_column("search_query")).alias("asked")
+    repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked").is_first_distinct()
+    rows = searches.with_columns(asked).with_columns(repeated=repeated, failed=failed)
+    described = rows.group_by(_KEY, maintain_order=True).agg(
+        query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
+        searches=pl.len(),
+        failed=pl.when(pl.col("failed").count() > 0).then(pl.col("failed").sum()),
+        repeated_queries=pl.col("repeated").sum(),
+        empty=((pl.col("results") == 0) & ~pl.col("failed").fill_null(False)).sum(),
+    )
+    found = numbers.join(described, left_on=["query_id", "number"], right_on=_KEY, how="inner")
+    if numbers.height and not found.height:
+        notice(f"{name}: the results share no query with its run. Give the results that the run was made of.")
+    return found.drop("number")
+
+
+def tabulate_iterations(systems: Mapping[str, Searched], rel: float, results: Results) -> pl.DataFrame:
     """Return the columns of `Explanation.iterations`, for the queries of the qrels."""
     tables = []
-    for position, (name, searched) in enumerate(systems.items()):
+    for name, searched in systems.items():
         ledger, pools = searched.counts[rel][:2]
         rows = ledger.join(pools.select("query_id", "GoodPool"), on="query_id").sort(_KEY)
-        nothing = {"query_text": pl.String, **dict.fromkeys(("failed", "repeated_queries", "searches"), pl.Int64)}
-        if results is None:
-            rows = rows.with_columns(*(pl.lit(None, kind).alias(column) for column, kind in nothing.items()))
-            rows = rows.with_columns(empty=(pl.col("R") == 0).cast(pl.Int64))
+        if not results.searches:
+            nothing = (pl.lit(None, kind).alias(column) for column, kind in _FROM_RESULTS.items())
+            rows = rows.with_columns(*nothing, empty=(pl.col("R") == 0).cast(pl.Int64))
         else:
-            described = results.describe_searches(name, position, searched.numbers)
+            described = _describe_searches(name, results.searches[name], searched.numbers)
             rows = rows.join(described, on=_KEY, how="left", maintain_order="left")
         found_before = (pl.col("GR").cum_sum() - pl.col("GR")).over("query_id")
+        columns = {
+            "searches": pl.col("searches").fill_null(1),
+            "new_good": pl.col("GR"),
+            "new_other": pl.col("UR") - pl.col("GR") - pl.col("Unjudged"),
+            "repeated": pl.col("Dup"),
+            "unjudged": pl.col("Unjudged"),
+            **{column: pl.col(column) for column in ("failed", "empty", "repeated_queries")},
+        }
         tables.append(
             rows.select(
                 pl.lit(name).alias("system"),
                 *_KEY,
                 "query_text",
-                pl.col("searches").cast(pl.Int64).fill_null(1),
-                new_good="GR",
-                new_other=pl.col("UR") - pl.col("GR") - pl.col("Unjudged"),
-                repeated="Dup",
-                unjudged="Unjudged",
-                failed=pl.col("failed").cast(pl.Int64),
-                empty=pl.col("empty").cast(pl.Int64),
-                repeated_queries=pl.col("repeated_queries").cast(pl.Int64),
+                *(column.cast(pl.Int64).alias(title) for title, column in columns.items()),
                 is_repeated_query=pl.col("repeated_queries") > 0,
                 brought_nothing_good=(pl.col("GR") == 0) & (found_before < pl.col("GoodPool")),
             )
