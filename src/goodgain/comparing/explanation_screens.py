@@ -68,11 +68,12 @@ class Account:
         if at is not None and row["difference"]:
             sides = [self._describe_search(query_id, name, at) for name in self.names]
             yield from sides if named else [f"At iteration {at} {'; '.join(sides)}"]
+        again = []
         for name in self.names if parts.numerator.NAME == NumDup.NAME else ():
             rows = [one for one in self.repeats.get((query_id, name), []) if one["iteration"] <= parts.last]
             back = [f"{_name(one)} (first at iteration {one['first_iteration']})" for one in rows]
-            if back:
-                yield f"{name} found again {_list(back)}"
+            again += [f"{name} found again {_list(back)}"] if back else []
+        yield from again if named or not again else ["; ".join(again)]
         if parts.denominator is not None and row["difference"]:
             sums = {str(parts.numerator): "numerator", parts.denominator: "denominator"}
             ends = {name: (row[f"{part}_base"], row[f"{part}_new"]) for name, part in sums.items()}
@@ -338,10 +339,10 @@ def render_on_terminal(of: Explanation, query: str | None) -> Iterator[Any]:
 
     for k, part in enumerate(build_screen(of, query)):
         if isinstance(part, Grid):
-            yield Padding(build_rich_table(part), (1, 0, 0, 0))
+            yield Padding(build_rich_table(part), (1, 0, 0, 0), expand=False)
         else:
             text = Text(escape_controls(part.text), style="bold" if part.level < 0 else "")
-            yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)))
+            yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)), expand=False)
 
 
 def _describe_outcome(row: Mapping[str, Any]) -> str:
