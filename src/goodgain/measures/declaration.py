@@ -225,7 +225,8 @@ class GoodGainMeasure(DeclaredMeasure):
     @property
     def rel(self) -> float:
         """The threshold: a label of at least this is good."""
-        return float(self.params.get("rel", DEFAULT_REL))
+        declared = self.SUPPORTED_PARAMS.get("rel")
+        return float(self.params.get("rel", DEFAULT_REL if declared is None else declared.default))
 
     @cached_property
     def value(self) -> LedgerValue:
@@ -316,7 +317,7 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     elif at is not None:
         terms.append("@i is a cutoff in iterations; without it the value is that of the last iteration of each query.")
     if "rel" in supported and declared.is_over_ledger:
-        terms.append(f"A document is good if its label is at least rel ({DEFAULT_REL} unless given).")
+        terms.append(f"A document is good if its label is at least rel ({supported['rel'].default} unless given).")
     elif "rel" in supported:
         terms.append("A document is relevant if its label is at least rel.")
     terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
