@@ -14,7 +14,9 @@ from goodgain.errors import InputError
 from goodgain.files.opening import container
 from goodgain.files.table_writing import write_frame
 from goodgain.formats import write_qrels
+from goodgain.formats.column_names import check_columns_used
 from goodgain.judging import judge_agreement
+from goodgain.formats.qrels import load_qrels
 from goodgain.judging.aggregation import RULES, aggregate
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
@@ -62,6 +64,13 @@ def pool(
     shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
 
+def _parse_labels(_context: click.Context, _option: click.Parameter, value: str | None) -> list[float] | None:
+    try:
+        return None if value is None else [float(label) for label in value.split(",")]
+    except ValueError:
+        raise InputError(f"--file-labels {value}: write a number for each file, with commas: 1,2") from None
+
+
 @click.command(
     epilog=shared.make_epilog(
         "goodgain judge qrels_examples/judges/votes.csv --scale binary -o majority.parquet",
@@ -84,6 +93,14 @@ def pool(
 @click.option("--scale", help="binary, graded (0..3), good-gain (0..4), detail (1..10), esci, LOW..HIGH, or 0,1,3.")
 @click.option("--map", metavar="MAP", help="To labels of another scale: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
 @click.option("--map-first", "--map_first", is_flag=True, help="Map each grade, not the label made of them.")
+@click.option(
+    "--file-labels",
+    metavar="LABEL,...",
+    callback=_parse_labels,
+    help="A label for each file, which its grades above 0 become; the largest counts: 1,2 for evidence and answers.",
+)
+@shared.columns_option
+@click.option("--label", type=float, help="The label of each row, for files without one: lists of supporting documents.")
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
 @click.option(
@@ -102,13 +119,15 @@ def judge(
     names: bool,
     runs: tuple[str, ...],
     measure: str,
+    columns: dict[str, str],
+    label: float | None,
     **rule: Any,
 ) -> None:
     """Write one qrels from the grades of several judges.
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
     pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list. A file
-    that does not say who judged is of one judge, named by the file.
+    that does not say who judged is of one judge, named by the file. With --columns or --label each file is read as qrels.
     """
     if agreement and scale is None:
         raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
@@ -120,7 +139,11 @@ def judge(
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
     systems = shared.find_systems(runs)
     shared.check_outputs([output], [*grades, *systems.values()])
-    found = read_grades(list(grades), scale=None if scale is None else find_scale(scale))
+    sources: Any = list(grades)
+    if columns or label is not None:
+        sources = {str(path): load_qrels(path, columns=columns, label=label) for path in grades}
+        check_columns_used(columns, *sources.values())
+    found = read_grades(sources, scale=None if scale is None else find_scale(scale))
     labels = aggregate(found, scale=scale, **rule)
     if output is not None and container(output) == "text":  # TREC text cannot hold null
         _check_has_labels(labels, grades)

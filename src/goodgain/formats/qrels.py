@@ -180,7 +180,12 @@ class Qrels(PandasFacade):
 
 
 def read_qrels(
-    source: Any, *, labels: str | None = None, errors: str = "raise", columns: Columns | None = None
+    source: Any,
+    *,
+    labels: str | None = None,
+    errors: str = "raise",
+    columns: Columns | None = None,
+    label: float | None = None,
 ) -> Qrels:
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
@@ -194,7 +199,10 @@ def read_qrels(
             a word for any.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, q_id, docno,
-            docid, did, pid, label, gain, grade and rel are understood without it, with a notice.
+            docid, did, pid, label, gain, grade and rel are understood without it, with a notice. In JSON a doc_id may be
+            a list of documents, and a name a path into objects and lists: {"evidence.url": "doc_id"}.
+        label: the label of every row, for a source without labels: a list of supporting documents for each question. The
+            tasks of tau-bench's banking domain need no option: each required document has label 1.
 
     Returns:
         A `Qrels`.
@@ -207,7 +215,7 @@ def read_qrels(
     >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
     Qrels(1 queries, 2 labels)
     """
-    judged = load_qrels(source, labels=labels, errors=errors, columns=columns)
+    judged = load_qrels(source, labels=labels, errors=errors, columns=columns, label=label)
     check_columns_used(columns or {}, judged)
     return judged
 
@@ -218,6 +226,7 @@ def load_qrels(
     labels: str | None = None,
     errors: str = "raise",
     columns: Columns | None = None,
+    label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
     """Read qrels as `read_qrels` does, but allow names in `columns` that they lack: the caller checks them over run and qrels.
@@ -238,7 +247,9 @@ def load_qrels(
     if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
         dataset_id, columns = str(source), None
         source = _ir_datasets_qrels(dataset_id)
-    name, (opened, rows, found), is_text = open_source(source, QRELS, errors=errors, columns=check_columns(columns))
+    name, (opened, rows, found), is_text = open_source(
+        source, QRELS, errors=errors, columns=check_columns(columns), label=label
+    )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
