@@ -16,7 +16,7 @@ from goodgain.counting.coverage import Coverage, measure_coverage, warn_if_misle
 from goodgain.counting.ledger import Counts, count
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.run_opening import open_qrels_and_run, sample_rows
+from goodgain.counting.run_opening import map_documents, open_qrels_and_run, sample_rows
 from goodgain.dedup.urls import find_other_spellings
 from goodgain.errors import InputError, NoticesOfSystems, notice
 from goodgain.formats import Qrels, Run, read_run
@@ -48,6 +48,9 @@ def evaluate(
     provider: str | None = None,
     bounds: bool = False,
     columns: Columns | None = None,
+    documents: Any = None,
+    documents_of: str = "both",
+    chunks: str = "collapse",
 ) -> Scores:
     """Score a run on any measures, ours and those of ir_measures.
 
@@ -63,6 +66,13 @@ def evaluate(
             have none: each of them at 0, and each at the largest label of the qrels. For measures that are computed here
             and only rise with a label; any other has no bounds.
         columns: name in the source -> name here, for columns of run or qrels with other names: {"step": "iteration"}.
+        documents: maps ids of chunks to documents before anything is counted: a table of chunk_id and doc_id (a file, a
+            frame or a dict), or a regular expression with one group that matches whole ids: `^(.+)-\\d+$`. Other ids stay.
+            In the qrels a document has the largest label of its chunks.
+        documents_of: what is mapped: `run`, `qrels` or `both`. With `both`, ids of the qrels that are documents of the
+            run already stay as they are.
+        chunks: what several chunks of a document are in one iteration: `collapse` makes them one result, at the best
+            rank; `repeat` counts each further one as a repeat.
 
     Returns:
         `Scores`. Ours are means over all queries of the qrels, one that the run lacks having no search at all;
@@ -83,6 +93,8 @@ def evaluate(
     asked = parse_measures(measures, rel=rel)
     with NoticesOfSystems() as notices, notices.of():
         judged, searched = open_qrels_and_run(qrels, run, columns=columns)
+        judged, mapped = map_documents(judged, {"run": searched}, documents, documents_of, chunks)
+        searched = mapped["run"]
         warn_of_labels(judged.frame, asked, rel=rel)
         scores = score_run(judged, searched, asked, rel=rel, order=order, provider=provider, bounds=bounds)
     return replace(scores, notes=notices.texts)
@@ -134,6 +146,7 @@ def score_run(
         None if found.raised is None else measures.bounded.aggregate(found.raised),
         found.coverage.queries,
         rel,
+        ids_mapped=(run.ids_mapped, qrels.ids_mapped) if qrels.documents else None,
     )
     _warn_if_no_value(scores, measures.ranked)
     return scores
@@ -362,6 +375,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
         signature["labels"] = qrels.labels
     if found.raised is not None:
         signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
+    signature |= qrels.documents
     without_good = {"without_good": found.without_good} if has_threshold else {}
     return signature | {
         "qrels": qrels.digest,

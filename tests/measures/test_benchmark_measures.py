@@ -95,7 +95,11 @@ def test_the_measures_of_benchmarks_have_one_value_on_every_engine_and_in_blocks
 @no_notices()
 def test_hosts_give_the_measures_of_benchmarks_the_values_of_evaluate() -> None:
     qrels, run = ravine()
-    names = {"search_gain@2": "SearchGain@2", "evidence_recall-l1": "EvidenceRecall(rel=1)", "all_good-l1": "AllGood(rel=1)"}
+    names = {
+        "search_gain@2": "SearchGain@2",
+        "evidence_recall-l1": "EvidenceRecall(rel=1)",
+        "all_good-l1": "AllGood(rel=1)",
+    }
     expected = gg.evaluate(qrels, run, list(names.values())).mean()
     found = ranx.evaluate(host.Qrels(gg.read_qrels(qrels)), host.Run(gg.read_run(run)), list(names))
     assert {names[name]: value for name, value in found.items()} == pytest.approx(expected)

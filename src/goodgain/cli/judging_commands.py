@@ -15,8 +15,8 @@ from goodgain.files.opening import container
 from goodgain.files.table_writing import write_frame
 from goodgain.formats import write_qrels
 from goodgain.formats.column_names import check_columns_used
-from goodgain.judging import judge_agreement
 from goodgain.formats.qrels import load_qrels
+from goodgain.judging import judge_agreement
 from goodgain.judging.aggregation import RULES, aggregate
 from goodgain.judging.grade_table import read_grades
 from goodgain.judging.judge_agreement import Agreement
@@ -100,7 +100,9 @@ def _parse_labels(_context: click.Context, _option: click.Parameter, value: str 
     help="A label for each file, which its grades above 0 become; the largest counts: 1,2 for evidence and answers.",
 )
 @shared.columns_option
-@click.option("--label", type=float, help="The label of each row, for files without one: lists of supporting documents.")
+@click.option(
+    "--label", type=float, help="The label of each row, for files without one: lists of supporting documents."
+)
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
 @click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
 @click.option(

@@ -57,7 +57,11 @@ def open_source(
         columns, known, label = _TASKS, UNLABELLED, 1 if label is None else label
     if content is not None and is_json and (nested := read_nested(content)) is not None:
         frame = _read_dict(nested, known)
-        return stem(path), _add_label(OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), label), False
+        return (
+            stem(path),
+            _add_label(OpenFrame(nw.from_native(frame), FrameRows(str(path)), FoundColumns({})), label),
+            False,
+        )
     if content is not None and not is_json and find_header(content, path, columns) is None:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
@@ -69,7 +73,12 @@ def open_source(
     # Ranks may be floats, as pandas makes them where one is missing.
     types: dict[str, Any] = {name: pl.Float64 if name in table.numbers else pl.String for name in table.columns}
     frame, rows, names = read_table(
-        path, types, find=lambda names: find(names).names, required=known.required, errors=errors, content=content,
+        path,
+        types,
+        find=lambda names: find(names).names,
+        required=known.required,
+        errors=errors,
+        content=content,
         paths=[name for name in columns if "." in name] if table is QRELS else None,
     )
     found = find(names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -79,8 +79,12 @@ class Qrels(PandasFacade):
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows whose label is null: their documents count as unjudged, so `frame` is
             without them.
+        documents: what the signature says of the mapping of chunks to documents.
+        ids_mapped: how many ids of chunks became documents, each once a query.
     """
 
+    documents: Mapping[str, str] = {}  # replaced, never changed
+    ids_mapped = 0
     columns: ClassVar[list[str]] = list(Judgment._fields)
 
     def __init__(

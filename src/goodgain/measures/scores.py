@@ -35,6 +35,7 @@ class Scores:
         coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
             results that each iteration found first; null where it found none. Queries without judgments are left out.
         queries: the query ids that run and qrels share, and those that only one of them has.
+        ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
         notes: every notice of the call, minor ones included.
     """
 
@@ -48,6 +49,7 @@ class Scores:
     queries: SharedQueries
     _rel: float | None
     notes: tuple[str, ...] = ()
+    ids_mapped: tuple[int, int] | None = None
 
     @property
     def unjudged_queries(self) -> list[str]:
