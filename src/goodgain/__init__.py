@@ -54,6 +54,7 @@ from goodgain.measures.not_in_ir_measures import (
     Unjudged,
 )
 from goodgain.measures.scores import Scores
+from goodgain.measures.session_measures import PerIteration, SubtopicRecall
 from goodgain.version import __version__
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ __all__ = [
     "NumResults",
     "NumUnique",
     "NumUnjudged",
+    "PerIteration",
     "Qrels",
     "RBPResidual",
     "RankDCG",
@@ -143,6 +145,7 @@ __all__ = [
     "Scores",
     "SearchGain",
     "SearchPrecision",
+    "SubtopicRecall",
     "TruncatedAP",
     "Unjudged",
     "__version__",

@@ -23,12 +23,13 @@ from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.column_names import Columns
 from goodgain.formats.run import describe_likely_iteration, warn_of_likely_iteration, warn_once
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
 from goodgain.measures.names import Measures, is_computed_here, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
 from goodgain.measures.scores import Scores
+from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.providers.asking import ProvidedValues, ProviderScores
 from goodgain.ranking.first_occurrences_and_flattening import check_order
@@ -124,7 +125,7 @@ def score_run(
     if bounds and qrels.labels is not None:  # a result has several labels then, and which applies depends on the run
         raise InputError("bounds=True needs one label a document; read the qrels without labels='iteration'")
     measures = _MeasuresBySource.of(asked, provider)
-    check_iterations(run, needed=bool(measures.good_gain))
+    check_iterations(run, needed=bool(measures.good_gain or measures.session))
     found = consume_batches(
         lambda batches: _score_batches(batches, _RunScores(qrels, measures, provider=provider, bounds=bounds), qrels),
         qrels,
@@ -132,7 +133,7 @@ def score_run(
         rels=measures.rels,
         ranking=_request_ranking(qrels, measures, order),
     )
-    iterated = run if any(measure not in unasked for measure in measures.good_gain) else None
+    iterated = run if any(measure not in unasked for measure in [*measures.good_gain, *measures.session]) else None
     warn_if_misleading(found.coverage, labels=qrels.labels, low=low, iterated=iterated)
     warn_of_url_variants(qrels, run)
     means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
@@ -154,47 +155,49 @@ def score_run(
 
 def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str) -> RankingRequest | None:
     """Return the rankings that the measures need; None if they need none."""
-    if not measures.ranked and not measures.provided:
+    if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
     with_table = bool(measures.ranked) and not by_iteration
     positions = plan_measures(measures.ranked).positions
-    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions)
+    return RankingRequest(order, bool(measures.provided) or by_iteration, with_table, positions, bool(measures.session))
 
 
 class _MeasuresBySource(NamedTuple):
-    """The measures of a call by what computes them: the ledger, the ranking table, or a provider of ir_measures."""
+    """The measures of a call by what computes them: the ledger, the ranking table, a provider of ir_measures, or all results."""
 
     good_gain: list[GoodGainMeasure]
     ranked: list[ir_measures.Measure]
     provided: list[ir_measures.Measure]
+    session: list[SessionMeasure]
 
     @classmethod
     def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None) -> _MeasuresBySource:
         """Sort measures; `provider` is the one that the user named."""
         good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-        others = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
+        session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
+        others = [measure for measure in measures if not isinstance(measure, (GoodGainMeasure, SessionMeasure))]
         ranked = [measure for measure in others if is_computed_here(measure, provider=provider)]
         provided = [measure for measure in others if measure not in ranked]
         for measure in provided:
             check_parameters(measure)
-        return cls(good_gain, ranked, provided)
+        return cls(good_gain, ranked, provided, session)
 
     def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
         """Return the value of each measure that is computed here over all queries, by name."""
-        means = {str(m): average_queries(values.get_column(str(m))) for m in self.good_gain}
+        means = {str(m): average_queries(values.get_column(str(m))) for m in (*self.good_gain, *self.session)}
         return means | aggregate_values(self.ranked, values)
 
     @property
     def bounded(self) -> _MeasuresBySource:
         """The measures that have bounds."""
         good_gain = [measure for measure in self.good_gain if find_rule(measure)]
-        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [])
+        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [], [])
 
     @property
     def rels(self) -> list[float]:
         """The thresholds of the ledger."""
-        return find_thresholds(self.good_gain)
+        return find_thresholds([*self.good_gain, *self.session])
 
 
 class _Values(NamedTuple):
@@ -225,6 +228,7 @@ class _RunScores:
         self._raised = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
         self._provided = ProviderScores(measures.provided, qrels.frame, provider=provider)
         self._labels = QrelsByQuery(qrels)
+        self._session = SessionScores(measures.session, qrels)
         self._ranked: RankedScores | None = None
         #: Labels and rankings of the batches, where labels depend on the iterations in which documents first occur.
         self._labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []
@@ -233,6 +237,8 @@ class _RunScores:
         self._good_gain.add(batch.tally)
         if self._raised is not None:
             self._raised.add(batch.tally, batch.table)
+        if batch.rows is not None:
+            self._session.add(batch.rows)
         if batch.table is not None:
             self._ranked = self._ranked or RankedScores(self._measures.ranked, self._qrels.judgments)
             self._ranked.add(batch.table)
@@ -254,6 +260,8 @@ class _RunScores:
             ranked = score_ranking(self._measures.ranked, rankings, pl.concat([labels, rest]), query_ids)
         if ranked is not None:
             values = values.join(ranked, on="query_id", how="left", maintain_order="left")
+        if self._measures.session:
+            values = values.join(self._session.finish(), on="query_id", how="left", maintain_order="left")
         pools = self._good_gain.pools
         without_good = [int((pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(self._measures.rels))]
         provided = self._provided.finish(rest)
@@ -360,7 +368,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     """Return how the values were made: versions, thresholds, who computed the classic measures, and on which judgments."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
-    has_threshold = any(measure.declaration.uses_rel for measure in measures.good_gain)
+    has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
     if has_threshold:
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in measures.rels]
     if measures.ranked or measures.provided:
@@ -371,8 +379,8 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     nulls = {str(measure): found.values.get_column(str(measure)).null_count() for measure in measures.ranked}
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
-    if qrels.labels is not None:
-        signature["labels"] = qrels.labels
+    if qrels.reading is not None:
+        signature["labels"] = qrels.reading
     if found.raised is not None:
         signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
     signature |= qrels.documents

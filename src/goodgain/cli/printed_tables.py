@@ -17,7 +17,8 @@ from goodgain.comparing.table_cells import Cell, Grid
 from goodgain.files.escaping import escape_columns, escape_controls, guard_formulas
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
-from goodgain.measures.names import RANKED_MEASURES
+from goodgain.measures.declaration import add_arrow
+from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, find_direction, parse_measure
 
 #: The signs of a sparkline, from the lowest to the highest value, and how many one has at most.
 _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
@@ -267,8 +268,8 @@ def draw_sparkline(values: Sequence[float | None], top: float) -> str:
 def _add_arrow(name: str) -> str:
     """Return the name of a measure that no host has with the arrow of its better direction, and any other as it is."""
     bare = name.split("@")[0].split("(")[0]
-    declared = MEASURES[bare].declaration if bare in MEASURES else RANKED_MEASURES.get(bare)
-    return f"{name} {declared.arrow}" if declared and declared.family != "classic" else name
+    declared = MEASURES[bare].declaration if bare in MEASURES else (RANKED_MEASURES | SESSION_MEASURES).get(bare)
+    return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name
 
 
 def _format_value(value: float | int | None, places: int) -> str:

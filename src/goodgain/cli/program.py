@@ -29,7 +29,7 @@ from goodgain.errors import InputError
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
-from goodgain.measures.names import RANKED_MEASURES
+from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.version import __version__
 
 
@@ -147,6 +147,7 @@ def example(directory: Path) -> None:
 _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
     "counts": "Counts, from the ledger",
+    "session": "From all results of all iterations; @i and rel= as above",
     "classic": ("Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)"),
     "ranked": "Measures over one ranking that no host has; @k and rel= as above",
     "graded": "The same where documents without a grade are known as such; @k and rel= as above",
@@ -185,7 +186,7 @@ def _describe_measures() -> Iterator[tuple[Any, list[str]]]:
     for measure in MEASURES.values():
         parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
         yield measure.declaration, [f"{name}= says {info.desc}" for name, info in parameters.items()]
-    for declared in RANKED_MEASURES.values():
+    for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
         own = [f"{name}=" for name in declared.parameters if name != "rel"]
         yield declared, [f"takes {', '.join(own)}"] if own else []
 

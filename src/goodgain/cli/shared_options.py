@@ -19,7 +19,7 @@ from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats import Qrels, Run
 from goodgain.formats.documents import CHUNKS, DOCUMENTS_OF
-from goodgain.formats.qrels import load_qrels
+from goodgain.formats.qrels import LABELS, load_qrels
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.reporting.plots.pictures import check_picture_name
 
@@ -107,7 +107,9 @@ gaps_options = join_options(
     click.option("--first", type=int, default=1, help="Number of a first iteration, for --gaps empty."),
 )
 labels_option = click.option(
-    "--labels", type=click.Choice(["iteration"]), help="Read column 2 of the qrels as the iteration a label holds for."
+    "--labels",
+    type=click.Choice(LABELS),
+    help="Read column 2 of the qrels as the iteration or the subtopic of the label.",
 )
 columns_option = click.option(
     "--columns",

@@ -101,7 +101,8 @@ class DocumentMap:
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
             found = self.add_documents(nw.from_native(rows)).to_native()
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
-            return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
+            mapped: pl.DataFrame = found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
+            return mapped
 
         def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
             others = [pl.col(name).max() if name == "relevance" else pl.col(name).first() for name in rows.columns]
@@ -110,7 +111,7 @@ class DocumentMap:
             return grouped.agg(one for one in others if one.meta.output_name() not in kept_apart).select(rows.columns)
 
         by_iteration = ["iteration"] if qrels.labels is not None else []
-        details = {name: getattr(qrels, name) for name in ("labels", "name", "renamed")}
+        details = {name: getattr(qrels, name) for name in ("labels", "name", "renamed", "has_subtopics")}
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         frame, rows = join(qrels.frame, *by_iteration), join(qrels.rows, "iteration")
         return Qrels(frame, rows=rows, ungraded=ungraded, **details)

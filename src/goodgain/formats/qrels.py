@@ -43,6 +43,7 @@ from goodgain.formats.label_rules import (
     describe_queries_left_out,
     keep_one_label_per_document,
     keep_one_label_per_iteration,
+    keep_one_label_per_subtopic,
     keep_whole_labels,
     take_out_null_labels,
 )
@@ -50,6 +51,8 @@ from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, QRELS
 
+#: What column 2 can be read as.
+LABELS = ("iteration", "subtopic")
 _NOTHING: Problem = (
     nw.col("doc_id") == EMPTY_DOC,
     "judges the document '-', which stands for an iteration that returned nothing",
@@ -75,6 +78,7 @@ class Qrels(PandasFacade):
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
             document), with `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
         labels: None, or `iteration` where a label holds for one iteration.
+        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest of them.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows whose label is null: their documents count as unjudged, so `frame` is
@@ -96,16 +100,23 @@ class Qrels(PandasFacade):
         rows: pl.DataFrame | None = None,
         renamed: frozenset[str] = frozenset(),
         ungraded: pl.DataFrame | None = None,
+        has_subtopics: bool = False,
     ) -> None:
         self.frame = frame
         self.labels = labels
         self.name = name
         self.renamed = renamed
         self.ungraded = ungraded
+        self.has_subtopics = has_subtopics
         #: thresholds that a notice was given of: ranx asks for one run after the other
         self.warned_rels: set[float] = set()
         #: as `frame`, with a row for each subtopic (column 2) of a document
         self.rows = frame if rows is None else rows
+
+    @property
+    def reading(self) -> str | None:
+        """What column 2 was read as: `iteration`, `subtopic`, or None where it is ignored."""
+        return "subtopic" if self.has_subtopics else self.labels
 
     @cached_property
     def largest(self) -> pl.DataFrame:
@@ -128,7 +139,9 @@ class Qrels(PandasFacade):
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.labels is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
-        return digest_rows(self.frame.select(columns))
+        elif self.has_subtopics:
+            columns.append(pl.col("iteration"))
+        return digest_rows((self.rows if self.has_subtopics else self.frame).select(columns))
 
     @cached_property
     def fractional(self) -> float | None:
@@ -179,7 +192,7 @@ class Qrels(PandasFacade):
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
-        labels = f", labels={self.labels!r}" if self.labels else ""
+        labels = f", labels={self.reading!r}" if self.reading else ""
         return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
 
 
@@ -200,7 +213,8 @@ def read_qrels(
             relevance, which all but text can hold, says that the document is unjudged; one notice counts them.
         labels: None ignores column 2, as every tool does; `iteration` takes a positive integer there for the
             iteration (by its number in the run file) at whose occurrence of the document the label holds, and `0` or
-            a word for any.
+            a word for any. `subtopic` takes it for the subtopic of the label, as in TREC's diversity tasks: SubtopicRecall
+            counts subtopics, and to other measures a document has the largest of its labels.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> name here, for columns with other names: {"topic": "query_id"}. qid, q_id, docno,
             docid, did, pid, label, gain, grade and rel are understood without it, with a notice. In JSON a doc_id may be
@@ -239,14 +253,14 @@ def load_qrels(
     """
     check_fork()
     if isinstance(source, Qrels):
-        if labels is not None and labels != source.labels:
+        if labels is not None and labels != source.reading:
             raise InputError(
-                f"these qrels were read with labels={source.labels!r}; read them again with labels={labels!r}"
+                f"these qrels were read with labels={source.reading!r}; read them again with labels={labels!r}"
             )
         return source
     check_errors_option(errors)
-    if labels not in (None, "iteration"):
-        raise InputError(f"labels={labels!r} is neither None nor 'iteration'")
+    if labels not in (None, *LABELS):
+        raise InputError(f"labels={labels!r} is not None, {' or '.join(map(repr, LABELS))}")
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
         dataset_id, columns = str(source), None
@@ -261,10 +275,13 @@ def load_qrels(
     frame, subtopics = keep_whole_labels(frame), None
     if labels is None:
         frame, subtopics = keep_one_label_per_document(frame, rows)
+    elif labels == "subtopic":
+        frame, subtopics = keep_one_label_per_subtopic(frame, rows)
     else:
         frame = keep_one_label_per_iteration(frame, rows)
     name = dataset_id or name
-    return Qrels(frame, labels=labels, name=name, rows=subtopics, renamed=found.renamed, ungraded=ungraded)
+    details: dict[str, Any] = {"name": name, "rows": subtopics, "renamed": found.renamed, "ungraded": ungraded}
+    return Qrels(frame, labels=labels if labels == "iteration" else None, has_subtopics=labels == "subtopic", **details)
 
 
 def _read_judgments(
@@ -274,7 +291,7 @@ def _read_judgments(
     problems = [_NOTHING]
     if not is_text:
         found = opened.collect_schema()
-        if labels is None and "iteration" in found:
+        if labels != "iteration" and "iteration" in found:
             opened = opened.with_columns(_ignore_column_2(found["iteration"]))
         opened = cast_to_table(opened, QRELS, rows.label)
         problems = [*find_problems(opened, QRELS), _NOTHING]
@@ -282,7 +299,7 @@ def _read_judgments(
     frame = collect(opened)
     if "iteration" not in frame.columns:
         if labels:
-            raise InputError(f"{rows.label}: there is no column iteration, so labels='iteration' has nothing to read")
+            raise InputError(f"{rows.label}: there is no column iteration, so labels={labels!r} has nothing to read")
         frame = frame.with_columns(iteration=pl.lit("0"))
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")
