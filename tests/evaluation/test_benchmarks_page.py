@@ -41,7 +41,7 @@ def test_the_examples_print_what_the_page_shows(folder: Path) -> None:
     assert printed_now(TEXT, folder) == TEXT
 
 
-@pytest.mark.parametrize("section", [name for name in SECTIONS])
+@pytest.mark.parametrize("section", list(SECTIONS))
 def test_every_value_that_a_section_prints_for_its_files_is_above_0(section: str, folder: Path) -> None:
     evaluated = 0
     for command in commands("console", SECTIONS[section]):

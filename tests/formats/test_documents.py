@@ -167,7 +167,7 @@ def test_wrong_mappings_say_what_to_do(tmp_path: Path) -> None:
         ("^((.+)-1$", {}, "not a pattern with one group .*unclosed group"),
         ("^(.)(.)-1$", {}, r"it has 2"),
         (path, {}, r"twice\.csv.* row 4 lists the chunk .*a-1.* a second time; keep one row for each chunk"),
-        ({"a-1": "-"}, {}, "has '-', which is no document"),
+        ({"a-1": "-"}, {}, "has '-', which stands for an iteration without results"),
         (pl.DataFrame({"chunk": ["a-1"]}), {}, "has no column chunk_id, doc_id"),
         (PATTERN, {"chunks": "join"}, "chunks='join': choose 'collapse', 'repeat'"),
         (None, {"chunks": "repeat"}, "give documents= too"),

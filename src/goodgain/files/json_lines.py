@@ -93,8 +93,8 @@ def read_json_lines(
             rows.add(number, row)
         else:
             lists = {ours: one for ours, one in row.items() if isinstance(one, list)}
-            if len({*map(len, lists.values())}) > 1:
-                rows.refuse(number, f"has lists of different lengths in {', '.join(lists)}")
+            if len({*map(len, lists.values())}) > 1 or not all(lists.values()):
+                rows.refuse(number, f"has an empty list, or lists of different lengths, in {', '.join(lists)}")
                 continue
             for values in zip(*lists.values(), strict=True):
                 flags = [int(one) if isinstance(one, bool) else one for one in values]

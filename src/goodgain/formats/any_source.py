@@ -53,7 +53,7 @@ def open_source(
     path = Path(source)
     content = read_lines(path) if container(path) == "text" else None
     is_json = content is not None and begins_json(content)
-    if content is not None and is_json and table is QRELS and not columns and b'"required_documents"' in content.data:
+    if content is not None and table is QRELS and not columns and is_of_tasks(content):
         columns, known, label = _TASKS, UNLABELLED, 1 if label is None else label
     if content is not None and is_json and (nested := read_nested(content)) is not None:
         frame = _read_dict(nested, known)
@@ -87,6 +87,11 @@ def open_source(
     else:
         _check_columns_found(names, known, found, str(path))
     return stem(path), _add_label(OpenFrame(nw.from_native(frame), rows, found), label), False
+
+
+def is_of_tasks(content: Content) -> bool:
+    """Tell whether a text is the tasks of tau-bench's banking domain."""
+    return begins_json(content) and b'"required_documents"' in content.data
 
 
 def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:

@@ -147,7 +147,10 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
             f"{rows.label}: has no column {', '.join(missing)}; a table of documents has chunk_id and doc_id"
         )
     frame = cast_texts(frame.select(_COLUMNS), _COLUMNS, rows.label)
-    nothing = ((nw.col("chunk_id") == EMPTY_DOC) | (nw.col("doc_id") == EMPTY_DOC), "has '-', which is no document")
+    nothing = (
+        (nw.col("chunk_id") == EMPTY_DOC) | (nw.col("doc_id") == EMPTY_DOC),
+        "has '-', which stands for an iteration without results",
+    )
     check_rows(nw.from_native(frame, eager_only=True), rows, [*map(lacks, _COLUMNS), nothing])
     twice = (~frame.get_column("chunk_id").is_first_distinct()).arg_true()
     if len(twice):

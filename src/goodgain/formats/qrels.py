@@ -27,7 +27,7 @@ from goodgain.files.json_lines import begins_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes
 from goodgain.files.table_reading import read_column_names
 from goodgain.files.table_writing import write_frame
-from goodgain.formats.any_source import cast_to_table, find_header, find_problems, open_source
+from goodgain.formats.any_source import cast_to_table, find_header, find_problems, is_of_tasks, open_source
 from goodgain.formats.column_names import (
     Columns,
     check_columns,
@@ -345,6 +345,8 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file to look into")
     kind = container(path)
     content = read_bytes(path)
+    if kind == "text" and is_of_tasks(content):
+        return True
     if kind == "text" and begins_json(content) and read_nested(content) is None:
         kind = "jsonl"
     if kind in ("parquet", "arrow"):
