@@ -464,3 +464,11 @@ def test_calls_of_the_simulated_user_are_not_the_agents(save: Callable[..., Path
     ]
     path = save({"simulations": [{"task_id": "t", "trial": 0, "messages": messages}]})
     assert read_traces(path, format="tau_bench")["doc_id"].to_list() == ["d1", "d1"]
+
+
+def test_results_of_tau_bench_are_found_behind_long_tasks(save: Callable[..., Path]) -> None:
+    simulation = json.loads((ROOT / "tests/traces/fixtures/tau_bench/story.json").read_text())["simulations"]
+    tasks = [{"id": f"task_{k}", "required_documents": ["d"] * 100} for k in range(1000)]
+    path = save({"timestamp": "now", "info": {"agent_info": {"llm": "m"}}, "tasks": tasks, "simulations": simulation})
+    assert path.stat().st_size > 2**18
+    assert read_traces(path)["query_id"].unique().to_list() == ["story"]

@@ -23,8 +23,14 @@ independent = tree.each_line_is_a_trace
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there is an object with `simulations`, or a simulation with `task_id` and `messages`."""
-    return any("simulations" in record or _is_simulation(record) for record in head.objects)
+    """Return whether there is an object with `simulations` (or `info` on the agent), or a simulation of a task."""
+    return any(
+        "simulations" in record
+        or "agent_info"
+        in tree.object_or_empty(record.get("info"))  # the tasks are long, and stand before the simulations
+        or _is_simulation(record)
+        for record in head.objects
+    )
 
 
 def _is_simulation(record: dict[str, Any]) -> bool:
