@@ -125,6 +125,20 @@ def test_an_id_of_the_qrels_that_is_a_document_of_a_run_is_not_cut_again() -> No
     assert score(qrels, both["one"], "EvidenceRecall", documents=PATTERN, documents_of="run") == {"EvidenceRecall": 0.5}
 
 
+def test_documents_without_the_form_of_a_chunk_are_no_reason_for_a_notice() -> None:
+    qrels = {"q": {"a": 3, "b-1": 2}}
+    run = run_of(("q", 1, "a-1"), ("q", 2, "b-2"))
+    assert gg.evaluate(qrels, run, "EvidenceRecall", documents=PATTERN)["EvidenceRecall"] == 1
+
+
+def test_a_provider_gets_one_label_for_a_document_whatever_column_2_says() -> None:
+    rows = [("q", "u1", "a-1", 3), ("q", "u2", "a-2", 1), ("q", "u3", "b-1", 2)]
+    qrels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    run = run_of(("q", 1, "b-7"), ("q", 1, "a-9"))
+    alone = score(qrels, run, "nDCG@2", documents=PATTERN)
+    assert score(qrels, run, "nDCG@2", documents=PATTERN, provider="pytrec_eval") == pytest.approx(alone)
+
+
 def test_only_what_is_asked_for_is_mapped() -> None:
     qrels, run = {"q": {"a-1": 3, "a-2": 3}}, run_of(("q", 1, "a"), ("q", 1, "b-1"), ("q", 1, "b-2"))
     of_qrels = score(qrels, run, "CG NumResults", documents=PATTERN, documents_of="qrels")

@@ -150,6 +150,11 @@ def test_session_measures_have_one_value_on_every_engine_in_blocks_and_in_ir_mea
     assert {str(measure): value for measure, value in in_host.items()} == pytest.approx(expected)
 
 
+def test_the_ledger_says_how_to_get_a_measure_of_all_results_at_iterations() -> None:
+    with pytest.raises(gg.MeasureError, match="needs all results, which the ledger lacks"):
+        gg.ledger({"q": {"a": 2}}, {"q": {"a": 1.0}}, measures="SubtopicRecall")
+
+
 def test_the_better_direction_is_that_of_the_inner_measure() -> None:
     assert find_direction(parse_measure("PerIteration(measure='Fallout@5')@3")) == "down"
     assert find_direction(parse_measure("PerIteration")) == "up"

@@ -100,7 +100,8 @@ def map_documents(
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
     judged = None if qrels is None else load_qrels(qrels, columns=columns)
     opened: dict[str, Any] = {name: open_run(run, columns=columns) for name, run in runs.items()}
-    ids = pl.Series("doc_id", [], pl.String) if judged is None else judged.frame.get_column("doc_id").unique()
+    # The ids of the qrels that would be mapped: one that is a document of a run stays as it is.
+    ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)
     found = {name: _find_mapped(mapping, run, ids) for name, run in opened.items() if mapping.of != "qrels"}
     of_runs = [one.documents.filter(one.documents.is_in(ids.implode())) for one in found.values()]
     kept = pl.concat([ids.clear(), *of_runs]).unique() if mapping.of == "both" else ids.clear()

@@ -76,6 +76,11 @@ class DocumentMap:
         number = collect(mapped.select("query_id", "doc_id").unique().select(nw.len())).item()
         return MappedIds(number, collect(mapped.select("document").unique()).get_column("document"))
 
+    def find_chunks(self, frame: pl.DataFrame) -> pl.Series:
+        """Return the ids of a frame that are mapped."""
+        mapped = self.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
+        return collect(mapped.select("doc_id").unique()).get_column("doc_id")
+
     def map_run(self, run: Run) -> Run:
         """Return a run of documents; with `collapse` the chunks of one are one result, with the best rank and score."""
         given = nw.from_native(run.frame if run.lives_on_engine else run.rows)
@@ -113,7 +118,9 @@ class DocumentMap:
         by_iteration = ["iteration"] if qrels.labels is not None else []
         details = {name: getattr(qrels, name) for name in ("labels", "name", "renamed", "has_subtopics")}
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
-        frame, rows = join(qrels.frame, *by_iteration), join(qrels.rows, "iteration")
+        frame, rows = join(qrels.frame, *by_iteration), join(qrels.rows, "iteration").sort("query_id", "relevance")
+        if not qrels.has_subtopics:  # column 2 means nothing: a document has one label
+            rows = rows.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
         return Qrels(frame, rows=rows, ungraded=ungraded, **details)
 
 

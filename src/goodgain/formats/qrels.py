@@ -260,7 +260,7 @@ def load_qrels(
         return source
     check_errors_option(errors)
     if labels not in (None, *LABELS):
-        raise InputError(f"labels={labels!r} is not None, {' or '.join(map(repr, LABELS))}")
+        raise InputError(f"labels={labels!r} is neither None nor {' nor '.join(map(repr, LABELS))}")
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not _exists(Path(source)):
         dataset_id, columns = str(source), None
